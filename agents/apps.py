@@ -1,4 +1,4 @@
-"""Employees at work: the Django app."""
+"""The Django app for employees at work."""
 
 import gc
 
@@ -10,7 +10,7 @@ class AgentsConfig(AppConfig):
     verbose_name = "Employees at work"
 
     def ready(self) -> None:
-        """Exclude the loaded modules from garbage collection, and switch it on again after
-        `gadget_site/garbage_collection.py` paused it."""
+        """Exclude the loaded modules from garbage collection, and resume garbage collection, which
+        `gadget_site/garbage_collection.py` paused."""
         gc.freeze()
         gc.enable()

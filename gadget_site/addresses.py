@@ -1,4 +1,4 @@
-"""Parse database and Redis URLs strictly: unknown parts are errors, never ignored."""
+"""Parse database and Redis URLs strictly: unknown parts are errors and are never ignored."""
 
 from __future__ import annotations
 

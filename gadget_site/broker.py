@@ -1,5 +1,5 @@
-"""Celery's connection to Redis: it recovers quickly after a loss, and drops queue elements that are
-not ours."""
+"""Celery's connection to Redis: it reconnects quickly, and drops queue elements that Gadget did not
+write."""
 
 # mypy: disable-error-code="no-untyped-call, override"
 # (most of kombu has no types)
@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 class SturdyChannel(Channel):
-    """A channel that survives foreign elements in the queue, and keys of a wrong type.
+    """A channel that survives queue elements written by other programs, and keys of the wrong type.
 
     It keeps no copies of unacknowledged messages. Messages are only hints: sweepers and workers
     also find the runs whose messages were lost.
@@ -45,13 +45,13 @@ class SturdyChannel(Channel):
                 callback(message)
                 is_taken = True
             if not is_taken and not message.acknowledged:
-                message.reject()  # unacknowledged, it would block other messages forever
+                message.reject()  # otherwise, it would block other messages forever
 
         return super().basic_consume(queue, no_ack, take, **options)
 
     def queue_declare(self, queue: str = "", *args: Any, **options: Any) -> Any:
-        """Declare the queue, after deleting keys of a wrong type: every connection begins here, and
-        such a key would break the connection."""
+        """Delete keys of the wrong type, and declare the queue. Every connection begins here, and a
+        key of the wrong type would break it."""
         self._delete_wrong_keys(
             {self._q_for_pri(queue, priority): "list" for priority in self.priority_steps}
         )
@@ -81,7 +81,7 @@ class SturdyTransport(Transport):
 
 
 class PatientConnection(Connection):
-    """A connection that keeps reconnecting to Redis, at least every two seconds."""
+    """A connection that keeps trying to reconnect to Redis, at least every two seconds."""
 
     def get_transport_cls(self) -> type[Transport]:
         return SturdyTransport

@@ -1,5 +1,5 @@
-"""The Celery app: its messages wake runs. The database holds the truth, so lost messages only cost
-seconds."""
+"""The Celery app: its messages wake runs. The database holds the truth, so a lost message only
+delays a run by seconds."""
 
 from __future__ import annotations
 

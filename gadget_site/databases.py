@@ -11,8 +11,8 @@ SQLITE_START = "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA busy_ti
 SQLITE_PATIENCE_S = 20
 POOL_PATIENCE_S = 10
 RECONNECT_S = 5
-"""The seconds for which reconnecting is tried. They are few, because the pauses between attempts
-grow, and a long pause would miss the database's return."""
+"""The number of seconds for which reconnecting is tried. It is small, because the pauses between
+attempts grow: after a long pause, the return of the database would be noticed late."""
 CONNECT_S = 5
 SILENT_LINK_S = 10
 KEEPALIVES = {
@@ -36,8 +36,8 @@ POSTGRESQL_START = {
     "tcp_keepalives_count": "2",
     "tcp_user_timeout": f"{SILENT_LINK_S}s",
 }
-"""Settings of each session, with which the server, too, detects a cut link quickly. With its
-default limits, it would keep each lost connection, and the connection's slot, for two hours."""
+"""Settings of each session that let the server, too, detect a cut link quickly. With its default
+limits, it would keep each lost connection, and the connection's slot, for two hours."""
 
 
 def build_database_settings(address: DatabaseAddress, pool_size: int) -> dict[str, Any]:

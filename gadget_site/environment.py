@@ -1,4 +1,4 @@
-"""Read and check every setting of the installation. A wrong setting prevents the start."""
+"""Read and check every setting of the installation. Gadget does not start with a wrong setting."""
 
 from __future__ import annotations
 

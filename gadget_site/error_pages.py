@@ -45,8 +45,8 @@ class ReporterWithoutValues(ExceptionReporter):
 
 
 def _hide_secrets(text: str) -> str:
-    """Hide the secrets of the organization that is being logged and, because the error may contain
-    others' secrets, those of all organizations."""
+    """Hide the secrets of the organization that the log line is about, and then those of all
+    organizations, because the error may contain any of them."""
     return KNOWN_SECRETS.redact(
         KNOWN_SECRETS.redact(text, HIDDEN, get_logged_organization()), HIDDEN
     )

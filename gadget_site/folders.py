@@ -11,8 +11,8 @@ level."""
 IS_INSTALLED = PACKED_ASSETS.is_dir()
 ASSETS_DIR = PACKED_ASSETS if IS_INSTALLED else PACKAGE_DIR.parent
 BASE_DIR = Path.cwd() if IS_INSTALLED else PACKAGE_DIR.parent
-"""The folder of `var` and `gadget.yaml`. An installed package is shared, so its data goes to the
-current folder."""
+"""The folder that contains `var` and `gadget.yaml`. An installed package is shared, so its data is
+stored in the current folder."""
 PACKAGES = ("agents", "gadget_site", "tools")
 
 

@@ -66,8 +66,8 @@ def _load_or_create(path: Path, create: Callable[[], str]) -> str:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write the file unless it exists. A hard link is atomic, so one of several starting processes
-    wins."""
+    """Write the file unless it exists. A hard link is created atomically, so only one of several
+    starting processes writes the file."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="ascii") as file:

@@ -14,5 +14,5 @@ def allow_open_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = WANTED if hard == resource.RLIM_INFINITY else min(WANTED, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):  # some systems allow less than their hard limit says
+        with suppress(OSError, ValueError):  # some systems allow less than their stated hard limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

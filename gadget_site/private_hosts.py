@@ -26,7 +26,7 @@ def parse_private_hosts(text: str) -> PrivateHosts:
     """Parse names, addresses and networks, separated by commas, each with an optional port.
 
     Raises:
-        WrongValueError: an entry is none of these.
+        WrongValueError: an entry is not a name, an address or a network.
     """
     return PrivateHosts(tuple(map(_parse_entry, split_words(text))))
 

@@ -1,4 +1,5 @@
-"""Celery's worker without the messages between workers, which nothing here reads."""
+"""A Celery worker that does not exchange messages with other workers, because Gadget does not use
+these messages."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from celery.apps.worker import Worker
 
 
 class QuietWorker(Worker):  # type: ignore[misc]
-    """A worker that sends other workers no messages (gossip, mingle, heartbeat), whatever its
-    options."""
+    """A worker that never sends messages to other workers (gossip, mingle, heartbeat), whatever
+    options it has."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         silent = {"without_gossip": True, "without_mingle": True, "without_heartbeat": True}

@@ -1,5 +1,5 @@
-"""The embedded Redis: found on PATH or in a wheel, and run as a private child process on its own
-Unix socket."""
+"""The embedded Redis server, which is found on PATH or in a wheel, and runs as a private child
+process on its own Unix socket."""
 
 from __future__ import annotations
 

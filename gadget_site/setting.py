@@ -24,8 +24,8 @@ class Setting(Generic[T]):
         example: a valid value, for error messages and docs/settings.md.
         help: Markdown for docs/settings.md, which leaves out settings without help.
         shown_default: describes a default that is a function.
-        is_distinctive: True if a near miss of the name can only be a misspelling. Names close to
-            other settings, such as `HOSTS`, are in wide use; our prefix makes every name
+        is_distinctive: True if a near miss of the name can only be a misspelling. Other programs
+            use names that are close to some settings, such as `HOSTS`; our prefix makes every name
             distinctive.
     """
 
@@ -46,8 +46,8 @@ class Setting(Generic[T]):
 
 
 class SettingsReader:
-    """Reads settings from the environment, each at its first use; an empty value counts as
-    unset."""
+    """Reads settings from the environment, each at its first use; a variable with an empty value is
+    treated as unset."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.environ = environ

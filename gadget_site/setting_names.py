@@ -55,8 +55,8 @@ def refuse_unknown_name(
 
 
 def _is_one_slip_away(name: str, setting: str) -> bool:
-    """Return True if only case, underscores, plurals, or one letter (or two in the wrong order)
-    differ."""
+    """Return True if the names differ only in case, underscores, plurals or one letter, or if two
+    letters are in the wrong order."""
     pairs = ((name.upper(), setting), (_ENDING.sub("", name.upper()), _ENDING.sub("", setting)))
     return any(
         _is_one_letter_away(one.replace("_", ""), other.replace("_", "")) for one, other in pairs

@@ -24,7 +24,7 @@ BASE_DIR: Path = folders.BASE_DIR
 try:
     SITE = read_settings(os.environ, BASE_DIR)
 except SettingError as error:
-    sys.exit(f"Gadget cannot start. {error}")  # no traceback, whichever process reads the settings
+    sys.exit(f"Gadget cannot start. {error}")  # exit without a traceback, in every process
 
 # The installation
 GADGET_VERSION = VERSION
@@ -237,7 +237,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     "socket_connect_timeout": 2.0,
     "socket_keepalive": True,
     "health_check_interval": 5,
-    # Do not keep the sender waiting: messages that Redis does not accept at once are sent again
+    # Do not keep the sender waiting: messages that Redis does not accept immediately are sent again
     # later.
     "max_retries": 0,
     "interval_start": 0,

@@ -91,7 +91,7 @@ def _use_no_sender(site: SiteSettings) -> str:
 
 
 class SiteSettings(SettingsReader):
-    """All settings of one installation, in the order of docs/settings.md; times are seconds."""
+    """All settings of one installation, in the order of docs/settings.md; times are in seconds."""
 
     database = Setting(
         "DATABASE_URL",

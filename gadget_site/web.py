@@ -33,7 +33,7 @@ from gadget_site.demo.accounts import OpenDemoAccountsError, check_before_listen
 
 log = structlog.get_logger(__name__)
 
-HTTP_TIMEOUT_S = 900  # a shorter timeout would cut off a long export to a slow reader
+HTTP_TIMEOUT_S = 900  # with a shorter timeout, a long export to a slow client would be cut off
 CLOSE_TIMEOUT_S = 5
 PING_INTERVAL_S = 20
 PING_TIMEOUT_S = 30
@@ -88,8 +88,8 @@ def _list_endpoints() -> list[str]:
 
 
 class _Start:
-    """Confirms the installation: at once if the database is ready, else in a thread while the
-    process listens.
+    """Confirms the installation: immediately if the database is ready, otherwise in a thread while
+    the process listens.
 
     Attributes:
         failure: the sentence to print when the process must exit; empty while nothing has failed.

@@ -25,16 +25,17 @@ from tests import browser, sampling, services
 
 ALL = "--all"
 PROCESSES = {"sqlite": 2, "postgresql": 1}
-"""The number of test processes for each database. Together they are more than the cores, because
-many tests wait for real processes. conftest.py distributes the tests among them.
+"""The number of test processes for each database. There are more processes than cores, because many
+tests wait for real processes. conftest.py distributes the tests among them.
 
 More processes do not help: five took as long as four, and each additional one lengthens the waits
 of the others.
 """
 EXTRA = {"sqlite": [], "postgresql": ["--database-tests-only"]}
 MOST_FILES_AGAIN = 3
-"""The largest number of files, on each database, whose failed tests are run again alone. With so
-few, the machine may be at fault: one process that did not start fails all tests of its file."""
+"""The maximum number of files, on each database, whose failed tests are run again alone. If only a
+few files fail, the machine may be at fault: if one process does not start, all tests of its file
+fail."""
 LONGEST_FIXED_MIN = 15
 ROOT = Path(__file__).parents[1]
 
@@ -85,8 +86,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _run_side_by_side(arguments: list[str]) -> dict[str, int]:
-    """Run the tests on both databases at once and return the exit codes by name. Tests on one
-    database use the processor while tests on the other wait.
+    """Run the tests on both databases at the same time and return the exit codes by name. Tests on
+    one database use the processor while tests on the other wait.
 
     The output on PostgreSQL is shown at the end.
     """

@@ -12,7 +12,7 @@ def await_that(
     """Wait for the condition, and return the seconds that it took.
 
     Raises:
-        AssertionError: the condition did not become true in time; the message includes `what`.
+        AssertionError: the condition did not become true in time; the error text includes `what`.
     """
     began = time.monotonic()
     while not condition():

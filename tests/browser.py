@@ -23,8 +23,8 @@ PROGRAMS = (
 )
 DEBIAN_PACKAGES = PROGRAMS[:2]
 LIGHTEST = PROGRAMS[0]
-"""The browser without windows, in which a new page takes a third of the CPU time that it takes in
-other browsers."""
+"""The windowless browser, in which a new page takes a third of the CPU time that it takes in the
+others."""
 INSTALL = ("apt-get", "install", "-qq", "--yes")
 MISSING = (
     "The journeys need a browser and none could be installed. Install chromium or google-chrome, or let "
@@ -57,8 +57,8 @@ def find_browser() -> str:
 
 
 def find_full_browser() -> str:
-    """Return the path of a Chromium that can show notifications, which the lightest cannot; install
-    one if needed.
+    """Return the path of a Chromium that can show notifications, which the lightest one cannot
+    show; install one if needed.
 
     Raises:
         BrowserMissingError: none could be installed; the text says what to do.

@@ -9,7 +9,7 @@ from typing import Any
 
 
 class ChatServer:
-    """A chat service on this machine: it stores the requests that it gets, and returns the
+    """A chat service on this machine: it stores the requests that it receives, and returns the
     configured response.
 
     Attributes:

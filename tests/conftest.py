@@ -24,12 +24,13 @@ from tests.processes import Installation
 from tools import caches
 
 LONGEST = ("tests/journeys/", "tests/faults/", "tests/hostile", "tests/tools/sources")
-"""Tests at these paths run first, in this order; otherwise one process would still run them at the
-end while the others idle."""
+"""Tests at these paths run first, in this order; otherwise, one process would still run them at the
+end while the other processes are idle."""
 TOGETHER = ("tests/deployment/", "tests/journeys/")
 """Folders whose tests all run in one process, because they share slow fixtures.
 
-Two browsers at once, each with its own installation, would only slow each other down.
+Two browsers that run at the same time, each with its own installation, would only slow each other
+down.
 """
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "django_db_setup", "live_server"})
 
@@ -53,13 +54,14 @@ class _GroupedScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist ha
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _GroupedScheduling:
     config.option.loadscopereorder = (
-        False  # xdist's own order runs files with many quick tests first
+        False  # the order of xdist starts with files that have many quick tests
     )
     return _GroupedScheduling(config, log)
 
 
 class _FailuresNamedAtOnce:
-    """Prints the name of each failed test at once: the whole sets run for more than an hour."""
+    """Prints the name of each failed test immediately, because the whole sets run for more than an
+    hour."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -71,8 +73,8 @@ class _FailuresNamedAtOnce:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Print failures at once. Make hypothesis use the same examples in every run, except in runs of
-    the whole sets, and keep it from failing a test because the machine is slow."""
+    """Print failures immediately. Make hypothesis use the same examples in every run, except in
+    runs of the whole sets, and keep it from failing a test because the machine is slow."""
     config.pluginmanager.register(_FailuresNamedAtOnce(config))
     hypothesis.settings.register_profile(
         "gadget",
@@ -142,7 +144,7 @@ def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -
 
 @pytest.fixture(autouse=True)
 def clear_caches() -> None:
-    """Clear the caches: organizations of the next test may have the same ids."""
+    """Clear the caches, because organizations of the next test may have the same ids."""
     caches.clear_caches()
 
 

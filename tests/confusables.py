@@ -67,8 +67,8 @@ def _load_prototypes() -> dict[str, str]:
 
 
 def _list_currency_twins() -> list[str]:
-    """List the letters that look like a currency sign, and the currency signs that look like one
-    with a lower code point."""
+    """List the letters that look like a currency sign, and the currency signs that look like
+    another one with a lower code point."""
     table = _load_table()
     found: set[str] = set()
     for sign in filter(_is_currency, table):

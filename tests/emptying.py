@@ -1,7 +1,7 @@
-"""Empties the tables after each test that commits, in 10 ms on PostgreSQL and 1 ms on SQLite.
+"""Empty the tables after each test that commits, in 10 ms on PostgreSQL and 1 ms on SQLite.
 
-Django's flush truncates every table and writes types and permissions again, which takes 60 ms and
-24 ms.
+Django's flush truncates every table and writes types and permissions again, which takes 60 ms on
+PostgreSQL and 24 ms on SQLite.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from psycopg.errors import LockNotAvailable
 KEPT = frozenset({"django_content_type", "auth_permission"})
 """Tables that only migrations write."""
 LOCK_TIMEOUT_MS = 200
-"""Far below PostgreSQL's deadlock timeout of a second: in a deadlock, this side gives up, not the
-tested process."""
+"""A timeout far below PostgreSQL's deadlock timeout of one second, so that in a deadlock this
+process gives up and not the tested one."""
 PATIENCE_S = 60.0
 
 
 def empty_tables_after_tests() -> None:
-    """Empty the tables after each test that commits, from now on."""
+    """Start emptying the tables after each test that commits."""
     TransactionTestCase._fixture_teardown = lambda _: empty_tables()  # type: ignore[attr-defined]
 
 
 def empty_tables() -> None:
-    """Empty the tables now. Also needed after an installation that served several tests, because
-    its sweeper writes until it ends.
+    """Empty the tables now. This is also needed after an installation has served several tests,
+    because its sweeper writes until it ends.
 
     Raises:
-        OperationalError: another process holds a table for a minute.
+        OperationalError: another process kept a table locked for a minute.
     """
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -45,7 +45,7 @@ def empty_tables() -> None:
 def _empty_tables() -> None:
     names = _list_tables()
     with transaction.atomic(), connection.cursor() as cursor:
-        # The lock keeps another process from writing rows meanwhile, which would stay.
+        # Lock the tables: rows that another process writes meanwhile would not be deleted.
         if connection.vendor == "postgresql":
             cursor.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}")
             cursor.execute(f"LOCK TABLE {', '.join(names)} IN ACCESS EXCLUSIVE MODE")

@@ -1,5 +1,5 @@
-"""The list of features: tests name theirs with `@feature`, and docs/internals/features.md is
-generated from these names.
+"""The list of features: tests name the features that they show with `@feature`, and
+docs/internals/features.md is generated from these names.
 
 `python -m tests.features` writes the page.
 """
@@ -67,7 +67,7 @@ def feature(
 
     Args:
         section: one of SECTIONS.
-        sentence: the feature, for people.
+        sentence: a description of the feature for people.
         code: the paths of the files that implement it, separated by commas.
         whole_file: all tests of the file show the feature; the decorated test is only the first.
     """

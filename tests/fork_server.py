@@ -1,5 +1,5 @@
-"""Forks test processes from a server that has loaded all third-party libraries, which halves the
-CPU time of a start.
+"""Fork test processes from a server that has loaded all third-party libraries, which halves the CPU
+time of a start.
 
 Our own code is not loaded there: each process reads its environment and settings and loads our code
 itself. tests/gadget_site and tests/journeys do not use the server, so they test how parts start on
@@ -44,12 +44,13 @@ LIBRARIES = (
     "twisted.internet.endpoints", "twisted.internet.ssl", "twisted.web.http", "whitenoise.middleware", "yaml",
     "zoneinfo",
 )  # fmt: skip
-"""Libraries whose import reads no settings or environment, opens nothing and starts no thread."""
+"""Libraries that can be imported without reading settings or the environment, opening files or
+connections, or starting threads."""
 
 
 @dataclass
 class ForkedProcess:
-    """A child of this process, with as much of `subprocess.Popen` as tests use."""
+    """A child of this process, with the methods of `subprocess.Popen` that tests use."""
 
     pid: int
     stdout: IO[str]
@@ -184,8 +185,8 @@ def _assert_fresh() -> None:
 
 
 def _set_up_process(request: dict[str, Any], output: int) -> list[str]:
-    """Set the process up as `exec` would: with its own session, files and environment, and bound to
-    its parent."""
+    """Set up the process as `exec` would, with its own session, files and environment; it ends when
+    its parent ends."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != request["parent"]:
         sys.exit("The process that asked for this one is gone.")

@@ -1,7 +1,7 @@
-"""Triggers in the test database that enforce invariant I5: ended rows never change, whichever test
-or process tries.
+"""Triggers in the test database that enforce invariant I5: ended rows never change, no matter which
+test or process tries to change them.
 
-The one exception: a late effect may be added to an ended call, once.
+The only exception: a late effect may be added once to an ended call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One plain HTTP request to a real server, without proxies and redirects."""
+"""One plain HTTP request to a real server, without proxies or redirects."""
 
 from __future__ import annotations
 

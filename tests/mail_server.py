@@ -46,7 +46,7 @@ class MailServer:
     Attributes:
         reply: the response to each message.
         recipient_reply: the response to each recipient.
-        choose_delay: returns the seconds to wait before a received message is answered.
+        choose_delay: returns the number of seconds between a received message and the response.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class MailServer:
             setattr(settings, name, value)
 
     def hold(self) -> None:
-        """Receive messages, but respond to none until `release`."""
+        """Receive messages, but do not respond to them until `release`."""
         self._open.clear()
 
     def release(self) -> None:

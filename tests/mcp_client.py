@@ -1,4 +1,4 @@
-"""The MCP client of the Python SDK, so not our own code, driven from ordinary tests."""
+"""The MCP client of the Python SDK, which is third-party code, driven from ordinary tests."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Agent:
 
 @contextmanager
 def connect(url: str, secret: str, mode: str = "auto") -> Iterator[Agent]:
-    """Connect with this key, for as long as the block runs."""
+    """Connect with this key, and disconnect at the end of the block."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="mcp-client", daemon=True)
     thread.start()

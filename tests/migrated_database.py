@@ -1,4 +1,5 @@
-"""The migrated SQLite database of the tests, copied from an earlier run: migrating takes 7 s.
+"""The migrated SQLite database of the tests, copied from an earlier run: a new migration would take
+7 s.
 
 A copy is used only while no migration and no installed package has changed.
 """
@@ -26,7 +27,7 @@ _migrate = DatabaseCreation.create_test_db
 
 
 def copy_migrated_databases() -> None:
-    """From now on, create test databases on SQLite as copies of a migrated one."""
+    """Make every test database on SQLite, from now on, a copy of a migrated database."""
     DatabaseCreation.create_test_db = _copy_or_migrate  # type: ignore[assignment]
 
 

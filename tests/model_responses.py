@@ -1,5 +1,5 @@
-"""Responses of the fake model server: valid ones in every style of streaming, and every fault seen
-so far."""
+"""Responses of the fake model server: valid responses in every style of streaming, and every fault
+that was seen in practice."""
 
 import json
 from collections.abc import Iterator

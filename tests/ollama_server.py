@@ -1,5 +1,5 @@
-"""A small fake of Ollama over real HTTP: the fake model server under Ollama's addresses, with lines
-of JSON.
+"""A small fake of Ollama over real HTTP: the fake model server with Ollama's addresses, which sends
+lines of JSON.
 
 It holds, drips, cuts and counts like the fake model server. It refuses the requests that Ollama
 could not decode.

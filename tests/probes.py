@@ -33,8 +33,8 @@ RECORDER_VARIABLE = "GADGET_TEST_RECORDER"
 
 
 def reach(name: str, key: str = "") -> None:
-    """Send a request to the recorder and wait for its reply; with a key, the recorder counts an
-    effect."""
+    """Send a request to the recorder and wait for its reply; if there is a key, the recorder counts
+    an effect."""
     query = urllib.parse.urlencode({"name": name, "key": key})
     address = f"{os.environ[RECORDER_VARIABLE]}/?{query}"
     request = urllib.request.Request(address, data=b"" if key else None)

@@ -182,7 +182,7 @@ class Installation:
         }
 
     def start_all(self, workers: int = 1) -> None:
-        """Start web, workers and sweeper at once; return when all are ready."""
+        """Start web, workers and sweeper at the same time; return when all are ready."""
         workers_started = [build_worker_process(number + 1) for number in range(workers)]
         parts = [build_web_process(), build_sweeper_process(), *workers_started]
         for process in [self.spawn(part) for part in parts]:
@@ -207,7 +207,7 @@ class Installation:
             pass
 
     def forget_files(self) -> None:
-        """Remove the organizations' files; a later process would otherwise use them with another
+        """Remove the organizations' files, because a later process would use them with a different
         database."""
         for folder in self._folder.glob("files/[0-9]*"):
             shutil.rmtree(folder, ignore_errors=True)

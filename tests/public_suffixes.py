@@ -1,4 +1,4 @@
-"""The endings of host names are generated from a package with the public suffix list: `python -m
+"""Generate the endings of host names from a package with the public suffix list: `python -m
 tests.public_suffixes` writes tools/contract/host_endings.py."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ PACKAGE = "publicsuffixlist"
 MODULE = ROOT / "tools" / "contract" / "host_endings.py"
 BEGIN, END = "===BEGIN ICANN DOMAINS===", "===END ICANN DOMAINS==="
 RESERVED = ("example", "invalid", "local", "localhost", "onion", "test")
-"""Endings that no registry hands out, but that occur in addresses."""
+"""Endings that registries never assign, but that occur in addresses."""
 WIDTH = 90
 TWO_LABELS = 2
 TEMPLATE = '''"""The endings of host names, from the public suffix list.

@@ -36,14 +36,14 @@ ON_BOTH = (
     "tests/webhooks/test_many_workers",
     "tests/worker/",
 )
-"""Paths whose tests the fixed set also runs on PostgreSQL: engine, approvals, gate, queries, and
-other code that behaves differently there.
+"""Paths of the tests that the fixed set also runs on PostgreSQL: tests of the engine, approvals,
+the gate and queries, and of other code that behaves differently there.
 
 With `--all`, every test that needs a database runs on both databases.
 """
 CASES_ON_POSTGRESQL = 4
-"""N: on PostgreSQL, the fixed set has one in N cases of each test, but at least one; on SQLite, it
-has all cases."""
+"""The N in "one in N": on PostgreSQL, the fixed set has one in N cases of each test, but at least
+one case. On SQLite, it has all cases."""
 JOURNEYS = "tests/journeys/"
 """The folder in which the fixed set has only the tests marked `every_commit`, one for each subject.
 """
@@ -72,21 +72,22 @@ ONE_OF = {
     "tests/web/test_files.py::test_a_hostile_path_is_refused": 4,
     "tests/web/test_hostile_text.py::test_a_long_text": 4,
 }
-"""N by path: the fixed set has one in N of the tests there, and the whole sets have all of them.
+"""The N in "one in N", by path: the fixed set has one in N of the tests there, and the whole sets
+have all of them.
 
 These tests kill processes, try hundreds of texts on every page, start a whole installation, or wait
-for real clients and servers. They are a hundredth of all tests, and take half of the time.
+for real clients and servers. They are one percent of all tests, but take half of the time.
 """
 ONLY_WHOLE = (
     "tests/deployment/test_entry_point.py",
     "tests/gateway/live/test_other_makers.py",
-    "tests/runs/test_correlation.py::test_the_id_is_passed_from_rest_to_log_and_model_by_real_processes",
-    "tests/standing_grants/test_conversations.py::test_five_grants_save_most_cards_and_let_no_harmful_call_run",
+    "tests/runs/test_correlation.py::test_real_processes_pass_the_id_from_a_rest_request_to_the_log_and_the_model",
+    "tests/standing_grants/test_conversations.py::test_five_grants_save_most_cards_and_do_not_let_a_harmful_call_run",
     "tests/tools/plugins/test_in_real_processes.py",
     "tests/tools/sources/test_large_descriptions.py",
     "tests/tools/sources/test_openapi_documents.py::test_a_description_full_of_large_bodies_is_read_in_bounded_time",
 )
-"""Tests that only the whole sets have: each takes 4 to 25 s of processor time, and quicker tests
+"""Tests that are only in the whole sets: each takes 4 to 25 s of processor time, and quicker tests
 check the same rules one by one."""
 Item = TypeVar("Item")
 
@@ -121,13 +122,13 @@ def take_sample(items: Sequence[Item], one_of: int, name: str) -> tuple[Item, ..
 
 
 def is_fixed_set() -> bool:
-    """Return True if the fixed set runs: neither chosen paths nor the whole sets."""
+    """Return True if the fixed set runs, instead of chosen paths or the whole sets."""
     return FIXED_VARIABLE in os.environ and not is_whole()
 
 
 def has_file(path: str, database: str) -> bool:
-    """Return True if this file's tests run on this database: of the fixed set, only `ON_BOTH` runs
-    on PostgreSQL."""
+    """Return True if this file's tests run on this database: in the fixed set, only the paths in
+    `ON_BOTH` run on PostgreSQL."""
     return not is_fixed_set() or database == "sqlite" or path.startswith(ON_BOTH)
 
 

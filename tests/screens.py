@@ -1,7 +1,7 @@
 """`make screens`: take pictures of the pages of a Gadget that runs with the demo's data, and store
 them in docs/screens/.
 
-Git ignores the pictures that no page of the documentation shows.
+Git ignores pictures that the documentation does not show.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ PAGES: dict[str, dict[str, str]] = {
 
 
 def main() -> None:
-    """Take all pictures anew, and replace the old ones.
+    """Take all pictures again, and replace the old ones.
 
     Raises:
         AssertionError: the demo's runs do not reach the expected state, a page fails to load, or

@@ -1,5 +1,5 @@
-"""A TCP proxy in front of PostgreSQL that can stop forwarding: connections stay open, but no byte
-passes."""
+"""A TCP proxy in front of PostgreSQL that can stop forwarding: connections stay open, but data no
+longer passes through them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PART = 65536
 
 class SilentProxy:
     """Forwards connections to the tests' PostgreSQL server; between `silence()` and `resume()`, it
-    forwards nothing."""
+    does not forward data."""
 
     def __init__(self, port: int = 0) -> None:
         self._passes = threading.Event()

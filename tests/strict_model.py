@@ -14,7 +14,7 @@ import httpx2
 
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 PREFIX = "mcp__gadget_eu__"
-"""Assistants prefix each tool with their name for the server."""
+"""The prefix of each tool's name; an assistant forms it from its name for the server."""
 
 
 class StrictModel:
@@ -70,4 +70,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Stay silent."""
+        """Do not log requests."""

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from tools.contract import ErrorCode, Level, Tool, ToolContext, ToolError, ToolResult
 
 LONG_S = 60
-"""The seconds that a long job takes; the suite starts such jobs only to cancel them."""
+"""The duration of a long job in seconds; the suite starts such jobs only to cancel them."""
 WIDE_SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "type": "object",

@@ -56,7 +56,8 @@ KEYS_THAT_POINT_UP = {
     "tools/schedules/models.py agents.employees": "a schedule gives its task to an employee",
     "tools/schedules/models.py agents.runs": "a schedule names the last run that it started",
 }
-"""The foreign keys that may name a model of a higher layer as text: the database guards them."""
+"""The foreign keys that may name a model of a higher layer as text; the database keeps them
+valid."""
 
 PLAIN = ("tools.schemas", "tools.caches", "tools.contract", "tools.toolbox")
 """Plain Python: these packages import only the standard library, each other, and the libraries in
@@ -76,7 +77,7 @@ NEARLY_EVERY = 0.95
 MAX_ARGUMENTS = 4
 MAX_CHARACTERS_OF_A_TEMPLATE_LINE = 120
 
-MANY_ARGUMENTS = {  # besides methods that override a library's
+MANY_ARGUMENTS = {  # besides methods that override a library's methods
     "tools/contract/result.py ToolResult.ok": "the parts of a result, most of them named at each call",
     "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
     "tools/network/http_client.py request": "what every HTTP client takes, named at each call",
@@ -210,7 +211,7 @@ def test_only_tools_schemas_imports_the_json_schema_libraries() -> None:
     assert_none(offences, "what checks a schema, or a value by one, is in tools/schemas")
 
 
-def test_nothing_outside_the_office_imports_the_office() -> None:
+def test_other_code_does_not_import_the_office() -> None:
     offences = [
         f"{module.place}:{line} imports {name}"
         for module in product()
@@ -340,7 +341,7 @@ def list_branches(result: ast.expr | None) -> list[ast.expr]:
     return [] if result is None else [result]
 
 
-def test_no_judging_function_returns_text() -> None:
+def test_functions_that_judge_do_not_return_text() -> None:
     def judge(_: str, function: Function) -> str:
         return "returns a text" if returns_a_verdict_as_text(function) else ""
 
@@ -500,7 +501,7 @@ def count_climbs(node: ast.AST) -> int:
     return 0
 
 
-def test_code_reads_nothing_outside_the_project() -> None:
+def test_code_does_not_read_files_outside_the_project() -> None:
     offences = []
     for module in product():
         depth = len(module.path.relative_to(ROOT).parts)

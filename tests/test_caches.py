@@ -82,14 +82,14 @@ def is_empty_mapping(value: ast.expr | None) -> bool:
     return isinstance(value, ast.Call) and not value.args and find_name(value.func) in MAPPINGS
 
 
-def test_no_function_caches_what_it_read() -> None:
+def test_functions_do_not_cache_data_that_they_read() -> None:
     offences = [offence for module in product() for offence in list_cached_reads(module)]
     assert_none(
         offences, f"what the database, files or the clock decide is remembered in a Cache of {HOME}"
     )
 
 
-def test_no_module_level_mapping_is_a_cache() -> None:
+def test_module_level_mappings_are_not_used_as_caches() -> None:
     found = [
         each
         for module in product()

@@ -48,7 +48,7 @@ def start(tmp_path: Path, program: str, *arguments: str, **variables: str) -> Fo
     return fork_server(settings.BASE_DIR).start([sys.executable, str(file), *arguments], variables)
 
 
-def test_a_forked_process_has_its_own_variables_arguments_session_and_none_of_our_modules(
+def test_a_forked_process_has_its_own_variables_arguments_and_session_without_our_modules(
     tmp_path: Path,
 ) -> None:
     process = start(tmp_path, PRINTS_STATE, "one", "two", GADGET_QUEUE="x")

@@ -38,7 +38,7 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
 
 @cache
 def read_tables() -> list[list[str]]:
-    """Return the rows of the glossary's tables, without their heads."""
+    """Return the rows of the glossary's tables, without the header rows."""
     parts = GLOSSARY.read_text(encoding="utf-8").split("\n## ")
     tables = [[line for line in part.splitlines() if line.startswith("| ")][1:] for part in parts]
     assert len(tables) == 3
@@ -87,8 +87,8 @@ def import_faults(tree: ast.Module, ours: frozenset[str]) -> list[str]:
     """List the deviations of a file's imports of our packages from the project's style.
 
     The style: imports are absolute; a module is imported either whole (`from package import
-    module`) or in parts (`from package.module import name`), but not both; nothing of ours is
-    renamed.
+    module`) or in parts (`from package.module import name`), but not both; imports never rename our
+    names.
     """
     faults, whole, parts = [], set(), set()
     for node in ast.walk(tree):
@@ -176,7 +176,7 @@ def place(module: Module, node: ast.AST) -> str:
 # The glossary
 
 
-def test_the_glossary_has_few_words_and_none_twice() -> None:
+def test_the_glossary_has_few_words_without_duplicates() -> None:
     words = [word for word, *_ in glossary()]
     assert 20 <= len(words) <= MAX_WORDS
     assert len(set(words)) == len(words)
@@ -369,7 +369,7 @@ def blank(found: re.Match[str]) -> str:
 # Names
 
 
-def test_no_function_is_named_by_a_bare_participle() -> None:
+def test_functions_are_not_named_by_a_bare_participle() -> None:
     offences = [
         f"{place(module, node)} {node.name}"
         for module, node in definitions()

@@ -41,7 +41,8 @@ HEADERS = re.compile(r"\bMessage-ID\b")
 
 
 def find_wrong_answers(text: str) -> list[tuple[int, str]]:
-    """List the lines in which a server, a model or a standing grant answers, with the words."""
+    """List the lines in which a server, a model or a standing grant "answers", each with the
+    matched words."""
     return [
         (text.count("\n", 0, found.start()) + 1, found[0]) for found in WRONG_ANSWER.finditer(text)
     ]
@@ -51,7 +52,8 @@ TABLE_OF_ENDINGS = "tools/contract/host_endings.py"
 
 
 def has_wrong_prose(file: str, text: str, word: str) -> bool:
-    """Return True if a text of several words has the word where it has another meaning."""
+    """Return True if a text of several words uses the word in a place where it has another
+    meaning."""
     return (
         " " in text
         and has_wrong_word(file, HEADERS.sub("", text), word)
@@ -60,7 +62,7 @@ def has_wrong_prose(file: str, text: str, word: str) -> bool:
 
 
 def find_strings(module: Module) -> Iterator[tuple[ast.Constant, str]]:
-    """Find the string constants and docstrings of a module; a generated table has no texts."""
+    """Find the string constants and docstrings of a module, except in the generated table."""
     if module.place == TABLE_OF_ENDINGS:
         return
     for node in ast.walk(module.tree):
@@ -83,7 +85,7 @@ def test_servers_and_models_respond_and_standing_grants_approve() -> None:
 
 
 @pytest.mark.parametrize("word", FURTHER_PLACES)
-def test_texts_and_docstrings_use_the_word_for_one_thing(word: str) -> None:
+def test_texts_and_docstrings_use_each_word_for_one_thing(word: str) -> None:
     offences = [
         f"{place(module, node)} {text[:80]!r}"
         for module in product()

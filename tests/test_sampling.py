@@ -1,5 +1,5 @@
 """Samples of tests: without a word, the default sample is always taken; another word selects
-another sample, and no sample is empty."""
+another sample, and samples are never empty."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.source_tree import ROOT
 ITEMS = tuple("abcdefghij")
 DATABASES = ("sqlite", "postgresql")
 JOURNEYS = 27
-"""The fewest journeys in the fixed set: one for each subject that has any."""
+"""The minimum number of journeys in the fixed set: one for each subject that has journeys."""
 
 
 @pytest.fixture(autouse=True)

@@ -55,14 +55,14 @@ SCRIPT = "clerk"
 
 LENIENT = ClientHandler(enforce_csrf_checks=False)
 STRICT = ClientHandler(enforce_csrf_checks=True)
-"""The handler that checks CSRF tokens. The clients that need it share one, because loading the
+"""The handler that checks CSRF tokens. All clients that need it share this one, because loading the
 middleware is the slowest part of a test."""
 
 
 @dataclass
 class World:
-    """The test data: Acme, in which everything happens, and Globex, whose member `outsider` must
-    not see anything of Acme."""
+    """The test data: the organization Acme, in which everything happens, and the organization
+    Globex, whose member `outsider` must not see anything of Acme."""
 
     acme: Organization
     globex: Organization
@@ -72,7 +72,7 @@ class World:
     records: list[Record] = field(default_factory=list)
 
     def client(self, username: str, needs_csrf: bool = False) -> Client:
-        """Return a client in which this person is logged in."""
+        """Return a client that is logged in as this person."""
         client = nobody(needs_csrf)
         client.force_login(self.users[username])
         return client
@@ -169,7 +169,7 @@ class World:
         return submit(key, AskedRequest("deploy", {"version": "1"}, "write"))[0]
 
     def trigger(self, **more: Any) -> Trigger:
-        """Create a trigger of the operator, for messages from GitHub."""
+        """Create a trigger for messages from GitHub, in the operator's name."""
         terms = {
             "name": "Issues",
             "scheme": "github",
@@ -218,8 +218,8 @@ class World:
         return ToolCall.objects.get(pk=card.tool_call_id)
 
     def late_call(self, says: str = "Updated Acme Corp", *, is_repeated: bool = False) -> ToolCall:
-        """Create a write of a finished run, which was marked as not done and later reported
-        success, and its card; return the call.
+        """Create a finished run's write that was marked as not done and later reported success, and
+        the write's card; return the call.
 
         With `is_repeated`, the run's next call requested the same write again.
         """
@@ -246,8 +246,8 @@ class World:
 
 
 def make_world() -> World:
-    """Create the test data. Acme has a viewer, an operator, an approver and an admin, Globex has
-    the outsider, and the stranger belongs to neither."""
+    """Create the test data. Acme has a viewer, an operator, an approver and an admin; Globex has
+    the outsider; the stranger does not belong to any organization."""
     acme = Organization.objects.create(name="Acme", slug="acme")
     globex = Organization.objects.create(name="Globex", slug="globex")
     users = {
@@ -265,7 +265,7 @@ def make_world() -> World:
 
 
 def nobody(needs_csrf: bool = False) -> Client:
-    """Return a client in which nobody is logged in."""
+    """Return a client without a logged-in person."""
     client = Client(enforce_csrf_checks=needs_csrf)
     client.handler = STRICT if needs_csrf else LENIENT
     return client
@@ -321,8 +321,8 @@ def pages(client: Client, path: str, limit: int, query: str = "") -> Iterator[li
 
 
 def streamed(response: Any) -> str:
-    """Return the whole text of a streamed response, even if a browser's event loop runs in this
-    thread."""
+    """Return the whole text of a streamed response. This also works while a browser's event loop
+    runs in this thread."""
 
     async def parts() -> list[bytes]:
         return [part async for part in response]

@@ -1,5 +1,5 @@
-"""Caches of values that depend on the database, files or time: bounded, safe to use from many
-threads, reset together.
+"""Caches of values that depend on the database, files or time. They have a maximum size, are safe
+to use from many threads, and can all be cleared together.
 
 `functools.cache`, `lru_cache` and `cache_by_text` are for values that depend only on arguments,
 code and settings.
@@ -19,12 +19,12 @@ Value = TypeVar("Value")
 
 LONGEST_SHORT = 200
 MOST_SHORT, MOST_LONG = 4096, 16
-"""The maximum number of texts of up to 200 characters, and of longer ones, that one function
+"""The maximum number of short texts (up to 200 characters) and of longer texts that one function
 caches."""
 
 
 class Clearable(Protocol):
-    """An object whose values can be loaded or computed again."""
+    """An object that can be cleared, because its values can be loaded or computed again."""
 
     def clear(self) -> None: ...
 
@@ -45,8 +45,8 @@ def clear_caches() -> None:
 
 
 def cache_by_text(function: Callable[[str], Value]) -> Callable[[str], Value]:
-    """Cache a function of one text, for many short texts but few long ones: strangers write the
-    texts, so the memory must be bounded."""
+    """Cache the results of a function that takes one text, for many short texts but only a few long
+    ones. Strangers write the texts, so the memory must be limited."""
     of_short, of_long = lru_cache(MOST_SHORT)(function), lru_cache(MOST_LONG)(function)
 
     @wraps(function)
@@ -57,7 +57,8 @@ def cache_by_text(function: Callable[[str], Value]) -> Callable[[str], Value]:
 
 
 class Cache(Generic[Key, Value]):
-    """Values by key; the least recently used values are dropped to make room for new ones.
+    """A cache of values by key; the least recently used values are dropped to make room for new
+    values.
 
     A value that may become outdated must contain its version or expiry time, or have it in its key.
 
@@ -73,7 +74,7 @@ class Cache(Generic[Key, Value]):
         register(self)
 
     def get(self, key: Key) -> Value | None:
-        """Return the value of this key; None if there is none."""
+        """Return the value of this key, or None if the key has no value."""
         with self._lock:
             if key not in self._values:
                 return None

@@ -186,7 +186,8 @@ class _YamlReader:
 def _collect_services(
     values: dict[str, Any], lines: Mapping[_Path, int]
 ) -> dict[str, dict[str, str]]:
-    """Collect the services under `services:` and at the top level, and remove both from the values.
+    """Collect the services under `services:` and those at the top level, and remove all of them
+    from the values.
 
     Raises:
         ConfigError: a service is in both places.
@@ -203,8 +204,8 @@ def _collect_services(
 
 
 def _name_service(path: _Path) -> str:
-    """Return the name of the service at this path; Google's top-level fields belong to its
-    search."""
+    """Return the name of the service at this path; the top-level fields of `google` belong to
+    Google's search."""
     name = ".".join(path[1:] if path[0] == _SERVICES else path)
     return _SEARCH if path == ("google",) else name
 
@@ -212,7 +213,7 @@ def _name_service(path: _Path) -> str:
 def _read_services(
     node: Any, here: _Path, lines: Mapping[_Path, int]
 ) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield each mapping with values of its own as a service, named by its path."""
+    """Yield each mapping that directly contains values as a service, named by its path."""
     if not isinstance(node, dict):
         raise ConfigError(
             f"line {lines[here]}: {'.'.join(here)} needs keys with values, like 'token: …'"
@@ -230,8 +231,8 @@ def _read_services(
 
 
 def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> ConfigError:
-    """Explain the first fault. Quote values only in the section `tools`, because those of services
-    are secret."""
+    """Explain the first fault. Quote values only from the section `tools`, because the values of
+    services are secret."""
     first = error.errors(include_url=False, include_context=False)[0]
     path = tuple(str(part) for part in first["loc"])
     line = next((lines[known] for known in _list_spellings(path) if known in lines), 1)
@@ -250,7 +251,8 @@ def _explain_error(error: ValidationError, lines: Mapping[_Path, int]) -> Config
 
 
 def _list_spellings(path: _Path) -> Iterator[_Path]:
-    """Yield the paths that this key may have in the file, then those of its parent keys."""
+    """Yield the ways in which the path of this key may be written in the file, then those of its
+    parent keys."""
     for end in range(len(path), 0, -1):
         yield path[:end]
         yield tuple(to_snake(part) for part in path[:end])

@@ -107,7 +107,7 @@ def build_card(
         ToolError: the params are wrong, the preview shows that the call cannot succeed, or the tool
             returns something other than a preview or a sentence; no card would appear.
         Exception: the preview or the sentence failed. A real card would only say that it failed; a
-            test should see why.
+            test should see the reason.
     """
     instance = _instantiate(tool)
     checked = instance.load_params(instance.check_params(params or {}))

@@ -1,9 +1,9 @@
 """The only module that writes to the audit chain: each entry is signed, and its signature covers
-the signature of the entry before.
+the signature of the previous entry.
 
 Somebody with write access to the database, but without an audit key, cannot change or add an entry
-unnoticed. The newest entries can still be removed; only a head that was printed elsewhere reveals
-this. See docs/audit.md.
+unnoticed. They can still remove the newest entries; only a head that was printed and kept outside
+the database reveals this. See docs/audit.md.
 """
 
 import logging
@@ -41,7 +41,7 @@ def append(organization_id: int, entries: Sequence[NewEntry]) -> None:
     """Append entries in order.
 
     Raises:
-        RuntimeError: outside a transaction, where the chain could differ from the facts.
+        RuntimeError: the caller is outside a transaction, so the chain could differ from the facts.
     """
     if not connection.in_atomic_block:
         raise RuntimeError(
@@ -76,7 +76,7 @@ def append(organization_id: int, entries: Sequence[NewEntry]) -> None:
 
 
 def record(member: Membership, action: str, subject: str, /, **payload: Any) -> None:
-    """Append an entry about an action of the member, in the transaction of that action."""
+    """Append an entry about a member's action; call this in the transaction of that action."""
     append(member.organization_id, [NewEntry(member.actor, action, subject, payload)])
 
 
@@ -91,8 +91,7 @@ class PartCheck:
 
 @dataclass
 class KeyUse:
-    """The use of one audit key: the number of entries that the key signed, and the first and last
-    of these entries."""
+    """The number of entries that one audit key signed, and the first and last of these entries."""
 
     first: int
     last: int = 0
@@ -101,7 +100,7 @@ class KeyUse:
 
 @dataclass
 class AuditChain:
-    """A whole chain, as read and verified.
+    """A whole chain that was read and verified.
 
     Attributes:
         faults: a sentence for each fault.
@@ -134,7 +133,7 @@ class PrintedHead:
         """Parse a head in the form that `verify_audit` and the sweeper print.
 
         Raises:
-            ValueError: the text has another form.
+            ValueError: the text does not have this form.
         """
         found = _HEAD.fullmatch(text.strip())
         if found is None:
@@ -143,7 +142,7 @@ class PrintedHead:
 
     @property
     def fault(self) -> str | None:
-        """The reason why the current chain does not contain this head; None if it contains it."""
+        """The reason why the current chain does not contain this head; None if it does."""
         entries = AuditEntry.objects.filter(organization__slug=self.slug)
         found = entries.filter(seq=self.seq).values_list("hash", flat=True).first()
         if found is None:
@@ -172,7 +171,7 @@ def log_heads() -> None:
 
 
 def verify_part(organization_id: int, most: int, before: int | None = None) -> PartCheck:
-    """Verify at most `most` entries: the newest ones, or the newest ones before entry `before`."""
+    """Verify the last `most` entries of the chain, or the last `most` before entry `before`."""
     end = _load_end(organization_id) if before is None else _ChainEnd(before - 1)
     first = max(1, end.seq - most + 1)
     return PartCheck(list(_find_faults(organization_id, first, end)), first, end.seq)
@@ -180,8 +179,8 @@ def verify_part(organization_id: int, most: int, before: int | None = None) -> P
 
 @dataclass(frozen=True)
 class _ChainEnd:
-    """The last entry of a part of the chain. `hash` is None if more entries follow: it is then
-    checked with the next part."""
+    """The last entry of a part of the chain. `hash` is None if more entries follow, because the
+    hash is then checked with the next part."""
 
     seq: int
     hash: str | None = None
@@ -220,8 +219,8 @@ def _find_faults(
 
 
 def _load_hash_before(entries: QuerySet[AuditEntry], first: int) -> str | None:
-    """Return the hash of the entry before number `first`; empty if `first` is 1. Return None if
-    that entry is missing, which is reported when its own part is verified."""
+    """Return the hash of the entry before entry `first`; empty if `first` is 1. Return None if that
+    earlier entry is missing; this is reported when the part that contains it is verified."""
     return (
         "" if first == 1 else entries.filter(seq=first - 1).values_list("hash", flat=True).first()
     )

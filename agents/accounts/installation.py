@@ -1,8 +1,8 @@
 """Check at the start of each process that it uses the installation's files folder and keys.
 
 The first process that ever starts writes an id into the folder, then the id and an encrypted value
-to the database. The folder comes first, so a process that finds the row also finds the id, unless
-it has another folder.
+to the database. It writes to the folder first, so a process that finds the row in the database also
+finds the id in the folder, unless it uses a different folder.
 """
 
 import hashlib
@@ -42,8 +42,8 @@ logger = logging.getLogger(__name__)
 ID_FILE = ".gadget-folder"
 ONLY_ROW_ID = 1
 FIRST_START_S = 3.0
-"""The seconds to wait for the first process. They must exceed the time that the first process needs
-between writing the folder's id and writing the row."""
+"""The number of seconds to wait for the first process. It must exceed the time between that
+process's two steps: writing the folder's id and writing the row."""
 FIX_FOLDER = "Mount the folder that the other processes use, or accept this one with: python manage.py adopt_folder"
 UNFINISHED_RESTORE = "unfinished restore"
 """The value stored in place of the folder's id during a restore. No folder has this id, so no
@@ -164,7 +164,7 @@ def record_secret_key() -> bool:
     one wrote a different digest.
 
     A different key does not prevent the start, because SECRET_KEY may be changed at any time. While
-    Redis is unavailable, a difference goes unnoticed.
+    Redis is unavailable, a difference is not noticed.
     """
     redis_key, digest = _digest_secret_key()
     with suppress(redis.RedisError), connect_redis() as client:
@@ -200,8 +200,8 @@ def read_folder_id() -> str:
 
 
 def _create_installation() -> None:
-    """Write the folder's id, then the row. If several processes do so at once, the first one
-    wins."""
+    """Write the folder's id, then the row. If several processes do this at the same time, the first
+    one wins."""
     folder_id = read_folder_id()
     if folder_id and _holds_files() and not _wait_for_row():
         raise WrongInstallationError(

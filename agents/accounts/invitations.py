@@ -1,7 +1,7 @@
 """Invitations: links that make one person a member, once that person accepts.
 
-An invitation names no account, so that it does not reveal to an admin who has one. It works until
-it is used, is revoked or expires, as long as its creator is an admin.
+An invitation does not name an account, so that admins cannot find out who has one. It works until
+it is used, is revoked or expires, and only while its creator is an admin.
 """
 
 from dataclasses import dataclass
@@ -37,11 +37,12 @@ LONGEST_ADDRESS = 200
 LONGEST_USERNAME = 150
 MAX_OPEN = 100
 MAX_TRIES_TOGETHER = 50
-"""The number of taken usernames that may be entered through all of an organization's links
-together. A limit per link is not enough, because admins can create any number of links."""
+"""The maximum number of times that people may enter a username that is already taken, counted over
+all links of an organization. A limit per link is not enough, because admins can create any number
+of links."""
 MAX_TRIES = 10
-"""The number of taken usernames that may be entered through one link. The number is small, because
-a link must not reveal who has an account."""
+"""The maximum number of times that people may enter a username that is already taken, through one
+link. It is small, because a link must not reveal who has an account."""
 
 
 class NameTaken(Invalid):
@@ -53,7 +54,7 @@ class Offer:
     """The terms of a new invitation.
 
     Attributes:
-        note: who it is for, in the admin's words.
+        note: a description of the invited person, in the admin's words.
         days: the number of days for which the link works.
     """
 
@@ -250,7 +251,7 @@ def _save_account(account: User) -> User:
 
 
 def _check_tries(organization_id: int) -> None:
-    """Refuse every new account once too many taken usernames were entered with the organization's
+    """Refuse a new account if too many taken usernames were entered through the organization's
     recent invitations."""
     recent = Invitation.objects.filter(
         organization_id=organization_id, created_at__gt=Now() - timedelta(days=max(DAYS) + 1)

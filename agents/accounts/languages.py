@@ -1,4 +1,5 @@
-"""The languages that an organization writes in; cards do not warn of their letters."""
+"""The languages that an organization writes in; cards do not warn about letters of these
+languages."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8}){0,3}")
 
 
 def get_languages(organization_id: int) -> frozenset[str]:
-    """Return the codes of the languages that the organization writes in, as last read from its row.
+    """Return the codes of the languages that the organization writes in.
 
-    Runs a query only in a process that has not read the row yet.
+    They are as this process last read them from the organization's row; only the first read needs a
+    query.
     """
     read = get_read_languages(organization_id)
     if read is not None:
@@ -28,15 +30,16 @@ def get_languages(organization_id: int) -> frozenset[str]:
 
 
 def get_current_languages() -> frozenset[str]:
-    """Return the languages of the organization of this request or job, without queries; none if the
-    organization is unknown."""
+    """Return the languages of the current request's or job's organization, without a query; return
+    none if the organization is unknown."""
     organization_id = get_logged_organization()
     read = None if organization_id is None else get_read_languages(organization_id)
     return read or frozenset()
 
 
 def name_language(code: str) -> str:
-    """Name a language for people: `Persian (fa)`; without a name, only its code."""
+    """Return the name and code of a language, such as `Persian (fa)`; only the code if its name is
+    unknown."""
     name = LANG_INFO.get(get_main_code(code), {}).get("name")
     return f"{name} ({code})" if name else code
 

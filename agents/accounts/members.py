@@ -75,8 +75,8 @@ def add_member(by: Superuser, user: User, role: str) -> Membership:
 
 
 def describe_role_change(by: Administrator, membership_id: int, role: str) -> str | None:
-    """Return a sentence that explains the consequence of giving a member this role; None if nothing
-    has to be confirmed.
+    """Return a sentence that explains the consequence of giving a member this role; None if the
+    change does not have to be confirmed.
 
     Raises:
         Forbidden, NotFound
@@ -97,7 +97,7 @@ def describe_role_change(by: Administrator, membership_id: int, role: str) -> st
 
 
 def describe_admin_rights(name: str) -> str:
-    """Return a sentence on the rights of an admin."""
+    """Return a sentence about the rights of an admin."""
     return (
         f"{name} can change everything here: employees, their permissions, members and model keys."
     )
@@ -150,8 +150,8 @@ def update_admin_access(user: User) -> None:
 def may_reset_password(member: Membership, found: Membership) -> bool:
     """Return True if the member may reset another member's password.
 
-    A password opens the whole account, also in other organizations, so only superusers may reset it
-    for a superuser or for a member of several organizations.
+    A password gives access to the whole account, including in other organizations. So only
+    superusers may reset the password of a superuser or of a member of several organizations.
 
     Args:
         found: a row of `list_members`.
@@ -196,8 +196,8 @@ def create_password_reset(member: Membership, membership_id: int) -> tuple[Passw
 
 
 def find_open_reset(hash_: str) -> PasswordReset:
-    """Return the link with this hash, if it is unused and unexpired, and if its creator may still
-    create such a link.
+    """Return the link with this hash, if it is unused and has not expired, and if its creator may
+    still create a link for this member.
 
     Raises:
         NotFound
@@ -229,7 +229,7 @@ def use_password_reset(hash_: str, password: str) -> User:
         Invalid: the password is too weak; the text says why.
     """
     check_password(password, find_open_reset(hash_).membership.user)
-    hashed = make_password(password)  # slow, so not in the transaction
+    hashed = make_password(password)  # hashing is slow, so it is done before the transaction
     with transaction.atomic():
         list(PasswordReset.objects.select_for_update().filter(hash=hash_))
         reset = find_open_reset(hash_)
@@ -298,10 +298,10 @@ def acting_as_admin(by: Administrator) -> Iterator[datetime]:
     """Run the block as an admin's action, with the organization locked and the admin's current role
     checked.
 
-    Yield the current time. An `audit.append` must come last in the block.
+    Yield the current time. If the block calls `audit.append`, it must do so at its end.
 
     Raises:
-        Forbidden: this person is not, or no longer, an admin.
+        Forbidden: this person is not an admin, or is no longer one.
     """
     with transaction.atomic():
         Organization.objects.select_for_update(no_key=True).get(pk=by.organization_id)

@@ -35,11 +35,11 @@ def list_memberships(user: AbstractBaseUser | AnonymousUser) -> QuerySet[Members
 def load_session_member(
     user: AbstractBaseUser | AnonymousUser, session: Session
 ) -> Membership | None:
-    """Return the user's membership in the session's active organization, else their first; None if
-    they have none.
+    """Return the user's membership in the session's active organization, or else their first
+    membership; None if they have none.
 
-    The membership is read from the database each time, so that a new role or a deactivated user
-    takes effect at once.
+    The membership is read from the database each time, so that a changed role or a deactivation
+    takes effect immediately.
     """
     mine = list(list_memberships(user))
     active = session.get(ACTIVE_ORGANIZATION)
@@ -53,8 +53,8 @@ def load_session_member(
 def switch_organization(
     user: AbstractBaseUser | AnonymousUser, session: Session, organization_id: int
 ) -> Membership | None:
-    """Make an organization the session's active one; return None and change nothing if the user is
-    not a member."""
+    """Switch the session to another organization; if the user is not a member of it, return None
+    and leave the session unchanged."""
     member = list_memberships(user).filter(organization_id=organization_id).first()
     if member is not None:
         session[ACTIVE_ORGANIZATION] = member.organization_id

@@ -1,5 +1,5 @@
-"""Facts about organizations that belong to no run. Any app can log them; notices and webhooks read
-the log."""
+"""Facts about organizations that do not belong to a run. Any app can log them; notices and webhooks
+read the log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_NAME = 80
 
 
 class NoticeKind(models.TextChoices):
-    """The kinds of facts that people are notified of."""
+    """The kinds of facts about which people are notified."""
 
     CARD = "card", "A decision is waiting"
     QUESTION = "question", "An employee has a question"
@@ -49,13 +49,13 @@ ORGANIZATION_KINDS = (
 
 @dataclass(frozen=True)
 class NoticeFact:
-    """A fact about an organization that belongs to no run.
+    """A fact about an organization that does not belong to a run.
 
     Attributes:
         kind: one of ORGANIZATION_KINDS.
         key: facts of one kind with the same key share one notice; without a key, the fact gets its
             own notice.
-        detail: the name of the fact's subject, given by a person; never text of a model.
+        detail: the name of the fact's subject, given by a person; never text from a model.
         user_id: the person whom the fact concerns; None if its kind decides who is notified.
         reason: the reason for the fact; sent only by webhooks that send values.
         ids: ids, kinds and times for other systems, never a value.
@@ -86,6 +86,7 @@ def tell(fact: NoticeFact) -> None:
 
 
 def clean_name(name: str) -> str:
-    """Return the name on one line, with hidden characters as tokens, cut to 80 characters."""
+    """Return the name on one line, with hidden characters shown as tokens, and cut to 80
+    characters."""
     line = replace_hidden(" ".join(name.split()), keep="")
     return line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 1]}…"

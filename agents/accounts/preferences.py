@@ -14,7 +14,8 @@ from agents.platform.refusals import Invalid
 
 TIME_ZONES: list[Callable[[int, int], str]] = []
 """Functions that take an organization id and a user id, and return the time zone that the user
-chose, or an empty text. `notices`, which stores time zones, adds its own function."""
+chose, or an empty text if there is none. `notices`, which stores time zones, adds its own
+function."""
 
 
 @dataclass(frozen=True)

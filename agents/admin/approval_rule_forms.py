@@ -169,16 +169,16 @@ class ApprovalRuleForm(ConfirmationForm):
         self._fill_condition(tools)
 
     def _offer(self, name: str, every: str, found: Iterable[str]) -> None:
-        """Offer the found values in the field, and the stored value too, which may no longer be
-        available."""
+        """Offer the found values in the field, together with the stored value, which may no longer
+        be available."""
         field, stored = self.fields.get(name), getattr(self.instance, name)
         if isinstance(field, forms.ChoiceField):
             choices = sorted({*found, stored} - {""})
             field.choices = [("", every), *((choice, choice) for choice in choices)]
 
     def _offer_own_rows(self, name: str, nothing: str) -> None:
-        """Offer only rows of the organization, as soon as the organization is known, and label the
-        empty choice with `nothing`."""
+        """Offer only rows of the organization, once the organization is known, and use `nothing` as
+        the label of the empty choice."""
         field = self.fields.get(name)
         if not isinstance(field, forms.ModelChoiceField) or field.queryset is None:
             return
@@ -198,7 +198,7 @@ class ApprovalRuleForm(ConfirmationForm):
         self.initial.update({CONDITION[blank]: text for blank, text in blanks.items()})
 
     def full_clean(self) -> None:
-        """Validate the form; a form that is sent to the simulator is never valid, so nothing is
+        """Validate the form; a form that is sent to the simulator is never valid, so it is not
         saved."""
         super().full_clean()
         if self.is_bound and SIMULATE in self.data and not self.errors:
@@ -287,8 +287,8 @@ class ApprovalRuleForm(ConfirmationForm):
             )
 
     def _check_people(self, cleaned: dict[str, Any], organization: Organization) -> None:
-        """Refuse a rule that nobody can meet: it needs more approvers than are active, or escalates
-        to nobody."""
+        """Refuse a rule that nobody can meet, because it needs more approvers than are active, or
+        escalates to a group without active approvers."""
         group, needed, second = cleaned["group"], cleaned["needed"], cleaned["second_group"]
         able = count_approvers(organization, group)
         if able < needed:
@@ -298,8 +298,8 @@ class ApprovalRuleForm(ConfirmationForm):
             self.add_error("second_group", f"{second} has no active approver. Add one first.")
 
     def list_consequences(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """List the ways in which the rule becomes weaker: switched off, fewer cards, or fewer or
-        other people."""
+        """List the ways in which the rule becomes weaker: it is switched off, covers fewer cards,
+        needs fewer people, or accepts other people."""
         yield from self._warn_of_types(cleaned)
         if not self.instance.pk or not self.initial["is_active"]:
             return
@@ -314,8 +314,8 @@ class ApprovalRuleForm(ConfirmationForm):
         yield from self._list_new_people(cleaned, name)
 
     def _warn_of_types(self, cleaned: dict[str, Any]) -> Iterator[str]:
-        """Warn of tools whose schema does not fit a new condition: to be safe, it covers their
-        calls."""
+        """Warn about tools whose schema does not fit a new condition: to be safe, the rule covers
+        calls of these tools."""
         conditions, organization = self.instance.conditions, find_organization(self, cleaned)
         scope = ("tool", "category")
         is_old = all(cleaned[name] == self.initial.get(name) for name in scope)
@@ -332,7 +332,7 @@ class ApprovalRuleForm(ConfirmationForm):
         yield from warn_of_types(Condition.from_json(conditions[0]), tools)
 
     def _list_new_people(self, cleaned: dict[str, Any], name: str) -> Iterator[str]:
-        """Describe the people whose approvals did not count before and count from now on."""
+        """Describe the people whose approvals did not count before, but count from now on."""
         before = ApproverGroup.objects.filter(pk=self.initial["group"]).first()
         if before is not None and before != cleaned["group"]:
             who = f"people of {cleaned['group']}" if cleaned["group"] else "all approvers"

@@ -24,7 +24,7 @@ def simulate_form(request: HttpRequest, rule: ApprovalRule) -> HttpResponse:
 
     Raises:
         Forbidden: the person does not currently use Gadget as an admin of the rule's organization.
-        Invalid: the rule changes nothing, or its conditions cannot be read.
+        Invalid: the rule does not change anything, or its conditions cannot be read.
     """
     return show_simulation(request, _find_member(request, rule), _build_change(rule))
 
@@ -38,7 +38,7 @@ def _find_member(request: HttpRequest, rule: ApprovalRule) -> Membership:
     """Return the session's membership, which the simulator's pages use too.
 
     Raises:
-        Forbidden: there is no membership, or it is not that of an admin of the rule's organization.
+        Forbidden: the person has no membership, or is not an admin of the rule's organization.
     """
     member = load_session_member(get_user(request), request.session)
     if (

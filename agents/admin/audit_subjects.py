@@ -1,4 +1,4 @@
-"""Names of configuration rows in the audit, and the last editor of such a row."""
+"""Names of configuration rows in the audit, and the person who last edited a row."""
 
 from __future__ import annotations
 

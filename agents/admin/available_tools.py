@@ -25,6 +25,6 @@ def list_available_tools(form: forms.ModelForm[Any]) -> list[Tool]:
 
 
 def list_missing_tools(organization: Organization, names: set[str]) -> list[str]:
-    """List those of the names for which the organization has no tool."""
+    """List the names for which the organization does not have a tool."""
     toolbox = load_toolbox(organization.pk)
     return sorted(name for name in names if toolbox.get_tool(name) is None)

@@ -21,8 +21,8 @@ LONGEST_VALUE = 2_000
 
 
 def to_audit_value(value: Any) -> Any:
-    """Return the value in the form of JSON for the audit: rows become {id, name}, and long texts
-    are cut at 2,000 characters."""
+    """Return the value as JSON for the audit: rows become {id, name}, and long texts are cut at
+    2,000 characters."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Model):
@@ -74,7 +74,7 @@ class ConfigurationAdmin(ScopedAdmin):
     """The base class of the pages that change rows.
 
     Attributes:
-        secret_fields: form fields whose values never reach the audit.
+        secret_fields: form fields whose values are never written to the audit.
         immutable_fields: fields that are set when the row is created and cannot be changed
             afterwards.
     """
@@ -90,7 +90,7 @@ class ConfigurationAdmin(ScopedAdmin):
         return always if obj is None else (*always, *self.immutable_fields)
 
     def get_fieldsets(self, request: HttpRequest, obj: Model | None = None) -> Any:
-        """Put the field for confirmations first as soon as a form has been sent."""
+        """Put the field for confirmations first once the form has been submitted."""
         fieldsets = list(super().get_fieldsets(request, obj))
         may_save = (
             self.has_add_permission(request)
@@ -120,7 +120,7 @@ class ConfigurationAdmin(ScopedAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Any:
-        """Show no error messages if the form only needs confirmation."""
+        """Do not show error messages if the form only needs confirmation."""
         if needs_confirmation(context["adminform"].form):
             context = {**context, "errors": (), "needs_confirmation": True}
         return super().render_change_form(request, context, *args, **kwargs)

@@ -38,8 +38,8 @@ class ConfirmationForm(forms.ModelForm):  # type: ignore[type-arg]
     """A form that lists the consequences of its changes, and is valid only once the person has
     ticked each of them.
 
-    A tick is bound to its sentence: if other values lead to another sentence, the new sentence must
-    be ticked too.
+    A tick confirms exactly the sentence that was shown: if changed values lead to a different
+    sentence, that sentence must be ticked too.
     """
 
     confirmed = ConsequencesField()

@@ -49,8 +49,8 @@ SERVICE_NAME = RegexValidator(
 OPEN_FIELDS = re.compile(
     r"(?i)(.*[._-])?(user|username|login|account|email|url|host|domain|region|id)"
 )
-"""Names of fields that usually hold no secret, such as `username` and `base_url`: any value is
-accepted."""
+"""Matches names of fields that usually do not hold a secret, such as `username` and `base_url`;
+these fields accept any value."""
 NOTHING_LEFT = "No value would be left. Delete these credentials instead."
 NAME_HELP = "The field name that the tool reads, in lowercase letters, digits and _, e.g. token."
 
@@ -292,7 +292,7 @@ class CredentialAdmin(ConfigurationAdmin):
     def save_model(
         self, request: HttpRequest, obj: Credential, form: forms.ModelForm[Any], change: bool
     ) -> None:
-        """Merge the new values into the values that are stored now, which may be those of a
+        """Merge the new values into the values that are stored now, which may come from a
         concurrent edit."""
         assert isinstance(form, CredentialForm)
         if change and not form.new_values and not form.removed:
@@ -339,8 +339,8 @@ class CredentialAdmin(ConfigurationAdmin):
 
 
 def _get_preset_service(request: HttpRequest, obj: Model | None) -> str:
-    """Return the service of the row, or the service that the URL names; empty if the form has to
-    ask for it."""
+    """Return the service of the row, or the service that the URL names; empty if the person has to
+    choose the service in the form."""
     if isinstance(obj, Credential):
         return obj.service
     requested = request.GET.get("for", "")

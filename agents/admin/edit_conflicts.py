@@ -12,7 +12,7 @@ from agents.admin.audit_subjects import describe_last_editor
 from tools.contract import fingerprint
 
 LONGEST_SHOWN = 80
-"""The longest current value, in characters, that a message about a conflict quotes."""
+"""The maximum length, in characters, of a current value that a message about a conflict quotes."""
 
 
 class FingerprintsField(forms.Field):

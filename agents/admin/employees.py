@@ -36,7 +36,7 @@ from tools.toolbox.toolbox import MODES
 
 EXAMPLE_MODELS = {ProviderKind.OPENAI: "gpt-5-mini", ProviderKind.OLLAMA: "qwen3"}
 MAX_TOOLS = 128
-"""The most tools that one request can name in the Chat Completions protocol."""
+"""The maximum number of tools that one request can name in the Chat Completions protocol."""
 
 BUDGETS = ("run_tokens", "run_cost", "month_tokens", "month_cost", "month_minutes")
 
@@ -142,8 +142,8 @@ class EmployeeForm(ConfirmationForm):
         return mode
 
     def clean_pinned_versions(self) -> list[str]:
-        """Refuse versions that are not installed, unless they were pinned before, and two versions
-        of one tool."""
+        """Refuse two versions of one tool, and versions that are neither installed nor pinned
+        already."""
         lines: list[str] = self.cleaned_data["pinned_versions"]
         known = {*(tool.id for tool in self.catalog), *self.initial["pinned_versions"]}
         if unknown := [line for line in lines if line not in known]:

@@ -38,7 +38,7 @@ class LinesField(forms.CharField):
     """A list of texts, one per line, without blank lines and duplicates.
 
     Args:
-        longest: the most characters in a line.
+        longest: the maximum number of characters in a line.
     """
 
     def __init__(self, *, longest: int = 200, **options: Any) -> None:

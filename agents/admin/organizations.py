@@ -227,7 +227,7 @@ class MembershipForm(ConfirmationForm):
 
 
 class ChangedMembershipForm(ConfirmationForm):
-    """The form for a member's role; nothing else about a member can be changed."""
+    """The form for a member's role; it is the only thing about a member that can be changed."""
 
     administrator: members.Administrator | None = None
 
@@ -295,7 +295,8 @@ class MembershipAdmin(ConfigurationAdmin):
     def save_model(
         self, request: HttpRequest, obj: Membership, form: forms.ModelForm[Any], change: bool
     ) -> None:
-        """Use the actions of the users page, which protect the last admin and write the audit."""
+        """Save through the actions of the users page, which protect the last admin and write to the
+        audit."""
         administrator = _get_administrator(request, obj.organization_id)
         if administrator is None:
             raise PermissionDenied

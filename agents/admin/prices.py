@@ -62,7 +62,8 @@ def format_prices(prices: dict[str, dict[str, str]]) -> Iterator[str]:
 
 
 def list_unpriced(provider: ModelProvider, employees: list[Employee]) -> list[Employee]:
-    """List the employees whose model has no price; a scripted provider needs none."""
+    """List the employees whose model has no price; models of a scripted provider do not need a
+    price."""
     if provider.kind == ProviderKind.SCRIPTED:
         return []
     return [employee for employee in employees if find_price(provider, employee.model) is None]

@@ -1,5 +1,5 @@
-"""Addresses of providers as people type them. If the text lacks `https://` and `http://`, both are
-tried."""
+"""Addresses of providers as people type them. If the text starts with neither `https://` nor
+`http://`, both are tried."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def _choose(typed: str, problems: dict[str, ProviderError | None]) -> FoundAddre
 
 
 def _try(kind: str, address: str) -> ProviderError | None:
-    """Send the server a free request without a key; return the error, or None if the request
-    succeeds."""
+    """Send the server a request that is free of charge, without a key; return the error, or None if
+    the request succeeds."""
     try:
         find_address_problem(kind, address, TRY_TIMEOUT_S)
     except ProviderError as error:

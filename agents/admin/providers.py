@@ -216,7 +216,7 @@ class ProviderAdmin(ConfigurationAdmin):
         return [address, *super().get_urls()]
 
     def test_connection(self, request: HttpRequest, provider_id: int) -> HttpResponse:
-        """Send the saved provider a free request, and report the result."""
+        """Send the saved provider a request that is free of charge, and report the result."""
         provider = self.get_object(request, str(provider_id))
         if provider is None or not self.has_change_permission(request, provider):
             raise Http404

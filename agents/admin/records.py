@@ -67,8 +67,8 @@ class RecordForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(Record)
 class RecordAdmin(ConfigurationAdmin):
-    """Records; a change made here raises the version and is added to the history, like any other
-    change."""
+    """Records; a change made here increments the record's version and is added to its history, like
+    any other change."""
 
     form = RecordForm
     list_display = ("name", "region", "category", "status", "score", "organization", "updated_at")
@@ -88,7 +88,8 @@ class RecordAdmin(ConfigurationAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: Model | None = None
     ) -> tuple[str, ...]:
-        """Return no read-only fields for a new record, because these fields have no values yet."""
+        """Return the read-only fields; a new record does not have any, because they do not have
+        values yet."""
         return super().get_readonly_fields(request, obj) if obj is not None else ()
 
     def save_model(

@@ -49,7 +49,8 @@ def build_conditions(blanks: Mapping[str, str], tool: Tool | None) -> list[dict[
     """Return the conditions to store; none if the param and the value are both empty.
 
     Raises:
-        ValueError: only one of the two is empty, or a blank is invalid; the text is for people.
+        ValueError: only one of the two is empty, or a blank is invalid; the error's text is shown
+            to people.
     """
     if not blanks["param"].strip() and not blanks["value"].strip():
         return []
@@ -75,7 +76,8 @@ def build_conditions(blanks: Mapping[str, str], tool: Tool | None) -> list[dict[
 
 
 def warn_of_types(condition: Condition, tools: Iterable[Tool]) -> Iterator[str]:
-    """Warn of tools whose schema does not fit the condition: to be safe, it covers their calls.
+    """Warn about tools whose schema does not fit the condition: to be safe, the rule covers calls
+    of these tools.
 
     Args:
         tools: the tools that the rule covers.

@@ -47,7 +47,7 @@ PATH_TO_ORGANIZATION: dict[type[Model], str] = {
     User: "memberships__organization",
 }
 """The lookup from each model to its organization; records.py adds the models of records. A model
-without a lookup has no page."""
+without a lookup does not have a page."""
 
 
 def get_user(request: HttpRequest) -> User:
@@ -108,8 +108,8 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     """The base class of all admin pages. It limits rows and choices by organization, and rights by
     role.
 
-    Lists do not count their rows, and there are no bulk actions: each change is recorded
-    separately.
+    Lists do not count their rows. Bulk actions are not offered, because each change must be
+    recorded separately.
 
     Attributes:
         may_add, may_change, may_delete: the actions that the page offers to people with access.
@@ -128,8 +128,8 @@ class ScopedAdmin(ModelAdmin):  # type: ignore[misc]
     def get_paginator(
         self, request: HttpRequest, queryset: Any, per_page: int, *args: Any, **kwargs: Any
     ) -> Any:
-        """Return a paginator. For a row's short history it counts the entries, but for lists of
-        rows it does not count."""
+        """Return a paginator that counts the entries of a row's short history, but does not count
+        the rows of a list."""
         if queryset.model is LogEntry:
             return Paginator(queryset, per_page, *args, **kwargs)
         return super().get_paginator(request, queryset, per_page, *args, **kwargs)

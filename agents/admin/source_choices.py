@@ -24,7 +24,8 @@ LEVELS = frozenset({"", *(each.value for each in Level)})
 DEFINITIONS = ("definition", "accepted_definition")
 """Large columns, loaded only for the tools of one page."""
 MAX_PARAMS = 200
-"""The most params of one tool that an admin can mark as naming something, or nothing."""
+"""The maximum number of params of one tool that an admin can mark as naming something, or as naming
+nothing."""
 ALL, NONE = "all", "none"
 """Values of the buttons that tick or untick everything on the page and save it."""
 
@@ -33,7 +34,7 @@ class SubmittedChoices:
     """The submitted form of the tools page.
 
     Attributes:
-        rows: by id, the current rows of the tools that were on the page.
+        rows: the current rows, by id, of the tools that were on the page.
     """
 
     def __init__(self, source: Source, data: QueryDict) -> None:
@@ -143,11 +144,12 @@ class SubmittedChoices:
 
     @cached_property
     def consequences(self) -> dict[str, str]:
-        """The sentences still to confirm, by key: one for each chosen level that is lower than the
-        inferred level of its tools, and one for params that the form newly marks as naming nothing.
+        """The sentences that must still be confirmed, by key: one for each chosen level that is
+        lower than the inferred level of its tools, and one for params that the form newly marks as
+        naming nothing.
 
         The level of a tool that was off needs confirmation, because nobody has confirmed it before.
-        A tick is bound to its sentence, as in `ConfirmationForm`.
+        A tick confirms exactly the sentence that was shown, as in `ConfirmationForm`.
         """
         lowered: dict[str, list[str]] = defaultdict(list)
         for pk, choice in self.choices.items():
@@ -172,7 +174,7 @@ class SubmittedChoices:
         return keyed if keyed.keys() - set(self._data.getlist("confirmed")) else {}
 
     def _describe_freed(self) -> Iterator[str]:
-        """Yield each tool with those of its params that the form newly marks as naming nothing."""
+        """Yield each tool with the params that the form newly marks as naming nothing."""
         for pk, choice in self.choices.items():
             row = self.rows[pk]
             if freed := sorted(set(choice.plain or ()) - set(row.plain_params)):
@@ -184,7 +186,8 @@ class ParamChoice:
     """One param on the page.
 
     Attributes:
-        guess: what the param names, as far as its name and schema show, in words; else empty.
+        guess: a description of the thing that the param seems to name, judged by its name and
+            schema; empty if they do not show it.
         is_named, is_plain: True if the submitted form, or else an admin's earlier choice, marks the
             param as naming something, or nothing.
     """
@@ -258,8 +261,8 @@ def _build_row(
 def _list_params(
     row: SourceTool, definition: DefinitionSummary, named: Collection[str], plain: Collection[str]
 ) -> tuple[ParamChoice, ...]:
-    """List the params that hold values, and those that are marked as naming something or
-    nothing."""
+    """List the params that hold values, and the params that are marked as naming something or as
+    naming nothing."""
     shown = [each.name for each in definition.params]
     inner = {name.rpartition(".")[0] for name in shown}
     paths = dict.fromkeys([*(name for name in shown if name not in inner), *named, *plain])
@@ -273,7 +276,8 @@ def _list_params(
 
 
 def encode_state(row: SourceTool) -> str:
-    """Encode an admin's settings of the tool for a hidden input, which reveals concurrent edits."""
+    """Encode an admin's settings for the tool for a hidden input, so that concurrent edits are
+    noticed."""
     params = (tuple(row.named_params), tuple(row.plain_params))
     return _encode(row.level, params, is_chosen=row.is_chosen)
 

@@ -17,16 +17,16 @@ from tools.schemas.types import describe_type
 from tools.sources.risks import list_risks
 
 MAX_CHARACTERS = 400_000
-"""The most characters of definitions on one page, divided among its tools."""
+"""The maximum number of characters of definitions on one page, divided among its tools."""
 MAX_PARAMS = 1_000
-"""The most params that are listed for one tool, because references can expand to any number of
-params. The schema, which is shown too, has all of them."""
+"""The maximum number of params listed for one tool, because references can expand to any number of
+params. The schema, which is also shown, contains all of them."""
 CONTEXT_CHARACTERS = 60
 """The number of characters shown before and after a change in a long text."""
 INTERNAL_KEYS = frozenset({"hash"})
 """The keys of a definition that only Gadget uses."""
 HINTS = ("readOnlyHint", "destructiveHint")
-"""The hints with which an MCP server says how dangerous a tool is."""
+"""The hints by which an MCP server indicates how dangerous a tool is."""
 PARTS = (
     ("Parameter schema", ("input_schema", "params")),
     ("Output schema", ("output_schema",)),
@@ -73,8 +73,8 @@ class DefinitionSummary:
 
 
 def summarize_definition(row: SourceTool, limit: int) -> DefinitionSummary:
-    """Summarize the definition in at most `limit` characters; if it has changed, the changes get
-    half of them."""
+    """Summarize the definition in at most `limit` characters; if it has changed, half of the
+    characters are reserved for the changes."""
     definition, changes, changes_budget = (
         _as_mapping(row.definition),
         None,
@@ -148,8 +148,8 @@ def _limit_params(
 def _walk_params(
     schema: Mapping[str, Any], root: Mapping[str, Any], path: str = "", trail: Trail = ()
 ) -> Iterator[DefinitionParam]:
-    """Yield the params that a schema names, with those of its alternatives and of list entries, and
-    the params nested in them. Skip schemas that contain themselves."""
+    """Yield the params that a schema names, including those of its alternatives, those of list
+    entries, and nested params. Skip schemas that contain themselves."""
     named: dict[str, tuple[bool, Mapping[str, Any]]] = {}
     forms = {id(form): form for form in expand_forms(schema, root, with_entries=True)}
     for form in (form for key, form in forms.items() if key not in trail):
@@ -165,7 +165,7 @@ def _walk_params(
 
 
 def _find_changes(before: Any, after: Any, path: tuple[str, ...] = ()) -> Iterator[Change]:
-    """Yield the innermost values that differ, so that for a long schema only the changed words are
+    """Yield the innermost values that differ, so that only the changed words of a long schema are
     shown."""
     if isinstance(before, dict) and isinstance(after, dict):
         for name in dict.fromkeys([*before, *after]):
@@ -208,7 +208,7 @@ def _limit_changes(changes: Iterator[Change], budget: _CharacterBudget) -> tuple
 
 
 def _show_difference(before: str, after: str) -> tuple[str, str]:
-    """Cut the start and the end that both texts share, except for some context."""
+    """Cut off the start and the end that both texts share, but keep some context."""
     start = _count_common_start(before, after)
     end = _count_common_start(before[start:][::-1], after[start:][::-1])
     return _excerpt(before, start, end), _excerpt(after, start, end)

@@ -149,7 +149,7 @@ class SourceForm(PrivateNetworkForm):
                 yield f"The credentials of {service} will be sent to {where} once they are entered."
 
     def _find_private_hosts(self, cleaned: dict[str, Any], **more: bool) -> set[str]:
-        """Return those of the form's hosts to which private access is already allowed."""
+        """Return the form's hosts to which private access is already allowed."""
         owner = cleaned.get("organization") or self.instance.organization
         opened = owner.allowed_hosts.filter(
             host__in=_list_hosts(cleaned), may_be_private=True, **more

@@ -207,7 +207,7 @@ class SourceAdmin(ConfigurationAdmin):
     def response_add(
         self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Start to read the description of the new source, and redirect to the page of its
+        """Start reading the description of the new source, and redirect to the page of its
         tools."""
         transaction.on_commit(lambda: self._refresh(request, obj))
         return redirect(_build_tools_url(obj, READING))
@@ -221,8 +221,8 @@ class SourceAdmin(ConfigurationAdmin):
         return response if "_continue" in request.POST else redirect(_build_tools_url(obj, READING))
 
     def test_connection(self, request: HttpRequest, source_id: int) -> HttpResponse:
-        """Test the saved source and change nothing but its state; programs are tested by a
-        worker."""
+        """Test the saved source, and change only its state; a worker tests sources that are
+        programs."""
         source = self._get_source_or_404(request, source_id)
         if source.kind == SourceKind.MCP_STDIO:
             return self._refresh_and_wait(request, source, TESTING)
@@ -252,7 +252,7 @@ class SourceAdmin(ConfigurationAdmin):
         return response
 
     def _refresh(self, request: HttpRequest, source: Source) -> None:
-        """Read the description now, or let a worker read it if that may take long.
+        """Read the description now, or let a worker read it if that may take a long time.
 
         If a worker reads the description, the page waits for it, see READING.
         """

@@ -1,5 +1,5 @@
-"""Template filters of the admin. One filter reveals hidden characters in finished pages: it cannot
-be applied inside the pages' templates, which are Django's own."""
+"""Template filters of the admin. One filter reveals hidden characters in finished pages, because it
+cannot be applied inside the pages' templates, which come from Django."""
 
 from __future__ import annotations
 

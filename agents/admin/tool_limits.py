@@ -138,7 +138,7 @@ def _load_limits(grant: Grant) -> ToolLimits:
 
 
 def _normalize(row: Row) -> Row:
-    """Return the row in the form of a stored sentence: with exactly the blanks of its sentence,
-    stripped."""
+    """Return the row as it is stored: only the blanks of its sentence, without surrounding
+    spaces."""
     names = ["sentence", *(blank.name for blank in list_blanks(Sentence(row["sentence"])))]
     return {name: "\n".join(row.get(name, "").strip().splitlines()) for name in names}

@@ -297,8 +297,8 @@ def _filter_approvals(rows: QuerySet[Approval], filters: ApprovalFilter) -> Quer
 
 
 def _take_newest(member: Membership, filters: ApprovalFilter) -> Page[Approval]:
-    """Return a page of cards, newest first, read from a single index: by run, by status, or of all
-    cards."""
+    """Return a page of cards, newest first, read from a single index: the cards of a run, those
+    with a status, or all cards."""
     rows = _select_approvals(member).order_by("-pk")
     if filters.run_id is not None:
         return take_page(start_at_cursor(_filter_approvals(rows, filters), filters), filters)
@@ -365,7 +365,7 @@ def _list_outside_values(call: ToolCall) -> list[ValueFromOutside]:
 
 @dataclass(frozen=True)
 class _DetailFacts:
-    """The facts for a card's detail that the card's row lacks."""
+    """The facts that the detail of a card shows but the card's row does not contain."""
 
     marks: Sequence[Mark]
     next_id: int | None

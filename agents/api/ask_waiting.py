@@ -27,8 +27,8 @@ _PATH = re.compile(r"/api/asks/(\d{1,18})/?")
 _MAX_WAIT_S = 30.0
 _CLOCK_MARGIN_S = 0.1
 MAX_WAITING = 100
-"""The most requests of one key that may wait for decisions in one process; further requests get a
-response immediately."""
+"""The maximum number of requests of one key that may wait for decisions in one process; further
+requests get a response immediately."""
 
 
 class AskWaiting:
@@ -79,7 +79,7 @@ class AskWaiting:
 
 
 async def _read_request(receive: Any) -> Any:
-    """Receive the request to its end, and drop its body; return None if the client disconnects."""
+    """Receive the whole request, and discard its body; return None if the client disconnects."""
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -89,7 +89,7 @@ async def _read_request(receive: Any) -> Any:
 
 
 def _receive_again(request: Any, then: asyncio.Future[Any]) -> Any:
-    """Return a `receive` that returns the request first, and then the connection's further
+    """Return a `receive` function that returns the request first, and then the connection's later
     events."""
     left = [request]
 
@@ -100,8 +100,8 @@ def _receive_again(request: Any, then: asyncio.Future[Any]) -> Any:
 
 
 def _read_wait(scope: dict[str, Any]) -> float:
-    """Return how many seconds the request waits; 0 unless it asks for a wait. An invalid number
-    gives 0, too, because Django reports it."""
+    """Return the number of seconds that the request wants to wait; 0 if it does not ask for this.
+    An invalid number also gives 0, because Django reports the error."""
     if scope["method"] != "GET" or not _PATH.fullmatch(scope["path"]):
         return 0
     given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("wait_s", [""])[0]

@@ -270,7 +270,7 @@ def _get_key(request: HttpRequest) -> AgentKey:
 
 
 def _get_key_of(request: HttpRequest, ask_id: int) -> AgentKey:
-    """Return the agent key of the request. The ask must be visible to it."""
+    """Return the agent key that sent the request, after checking that the key may see the ask."""
     get_row(_select(request), ask_id, "ask")
     return _get_key(request)
 
@@ -288,8 +288,8 @@ def _build_detail(request: HttpRequest, state: AskState) -> AskDetail:
 
 
 def _build_details(request: HttpRequest, states: Sequence[AskState]) -> list[AskDetail]:
-    """Build the details. An agent gets only the marks of its own words, because other marks would
-    reveal what the organization knows."""
+    """Build the details. An agent gets only the marks that follow from its own words, because other
+    marks would reveal what the organization knows."""
     cards = [state.card for state in states]
     if isinstance(_get_caller(request), AgentKey):
         marks = {card.pk: read_card(card).marks for card in cards}

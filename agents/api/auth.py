@@ -35,7 +35,7 @@ class TooManyInvalidTokens(TooManyRequests):
 
 
 class BearerToken(HttpBearer):
-    """A token in the header `Authorization: Bearer TOKEN`, which needs no CSRF token.
+    """A token in the header `Authorization: Bearer TOKEN`, which does not need a CSRF token.
 
     Args:
         takes_agent_keys: True to accept agent keys, too.

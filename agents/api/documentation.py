@@ -70,7 +70,7 @@ STATUS_DESCRIPTIONS = {
 
 
 class DocumentationPage(Swagger):
-    """The documentation page of the REST API, in Gadget's own look."""
+    """The documentation page of the REST API, in Gadget's design."""
 
     template = "api/documentation.html"
 
@@ -81,8 +81,8 @@ DOCS_PAGE = DocumentationPage(
     settings={"deepLinking": False, "syntaxHighlight": False, "defaultModelsExpandDepth": 0}
 )
 
-# Ids in paths get no invented example, because no row would have it. For some GET requests,
-# static/js/api.js adds the id of one of the user's own rows.
+# Ids in paths do not get an invented example, because no row would have that id. For some GET
+# requests, static/js/api.js adds the id of one of the user's own rows.
 ID_DESCRIPTIONS = {
     "bulk_id": "The `bulk_id` of a bulk decision: `GET /api/approvals` lists it with each of its cards.",
     "ask_id": "The `id` of an ask: `GET /api/asks` lists them.",
@@ -99,7 +99,7 @@ PROBLEM_CONTENT = {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Probl
 
 def document_problems(*statuses: int) -> dict[str, Any]:
     """Return an `openapi_extra` with the problems that this operation returns in addition to those
-    of all operations."""
+    that every operation returns."""
     return {
         "responses": {
             status: {"description": STATUS_DESCRIPTIONS[status], "content": PROBLEM_CONTENT}
@@ -128,7 +128,7 @@ class DescribedAPI(NinjaAPI):
         definitions = document["components"]["schemas"]["Problem"].pop("$defs", {})
         document["components"]["schemas"].update(definitions)
         for shape in document["components"]["schemas"].values():
-            # Only request bodies forbid other properties, and they get no example ids.
+            # Skip request bodies, which do not get example ids; only they forbid other properties.
             if shape.get("additionalProperties") is not False:
                 _add_example_ids(shape.get("properties", {}))
         for operation in (each for path in document["paths"].values() for each in path.values()):

@@ -97,8 +97,8 @@ def take_page(rows: QuerySet[Row], paging: PageQuery) -> Page[Row]:
 def take_filtered(
     rows: QuerySet[Row], narrow: Callable[[QuerySet[Row]], QuerySet[Row]], paging: PageQuery
 ) -> Page[Row]:
-    """Return a page of the rows that a filter without an index keeps, and the cursor of the next
-    page.
+    """Return a page of the rows that match a filter for which there is no index, and the cursor of
+    the next page.
 
     The rows are searched in batches for at most a tenth of a second, however few of them match. So
     a page may have fewer rows than the limit, or none; its cursor continues with the unsearched

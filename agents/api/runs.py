@@ -181,7 +181,7 @@ def _filter_runs(rows: QuerySet[Run], filters: RunFilter) -> QuerySet[Run]:
 
 
 def _load_detail(member: Membership, run_id: int) -> RunDetail:
-    """Load the run with its calls; the number of queries does not depend on their number."""
+    """Load the run with its calls; the number of queries does not depend on the number of calls."""
     run = get_row(_select_runs(member), run_id, "run")
     calls = list(run.tool_calls.order_by("pass_number", "index"))
     cards = dict(

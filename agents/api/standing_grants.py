@@ -221,7 +221,7 @@ def _build_detail(
 
 def _list_terms(grant: StandingGrant) -> tuple[list[dict[str, Any]], list[str]]:
     """List the conditions and the free params. If the stored terms are damaged, both lists are
-    empty, because the grant then approves nothing."""
+    empty, because the standing grant then does not approve any call."""
     try:
         terms = grant.as_terms()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Deputies whom members name for a limited time; a deputy gets no more rights than the member
+"""Deputies whom members name for a limited time; a deputy does not get more rights than the member
 has."""
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from agents.approval_rules.models import Deputy
 from agents.platform.refusals import Conflict, Forbidden, Invalid, NotFound
 
 MAX_DAYS = 90
-"""The longest period of a deputy, and the longest time until the period begins, in days."""
+"""The maximum length of a deputy's period, and the maximum time until the period begins, in
+days."""
 MAX_NAMED = 5
-"""The most deputies that a member may have at a time, including future ones."""
+"""The maximum number of deputies that a member may have at one time, including future ones."""
 
 
 def list_deputies(member: Membership) -> QuerySet[Deputy]:
@@ -79,7 +80,7 @@ def end_deputy(member: Membership, deputy_id: int) -> Deputy:
         deputy_id: the id of the `Deputy` row.
 
     Raises:
-        NotFound: the member has no such deputy.
+        NotFound: the member does not have this deputy.
     """
     with transaction.atomic():
         row = list_deputies(member).select_for_update(of=("self",)).filter(pk=deputy_id).first()

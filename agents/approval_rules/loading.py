@@ -25,7 +25,8 @@ organization has no approval rules."""
 def load_rules(organization: Organization) -> list[RuleTerms]:
     """Load the organization's approval rules in one query, with the two-person rule if it is on.
 
-    A rule that cannot be read matches every card and is never met, so that it relaxes no card.
+    A rule that cannot be read matches every card and is never met, so that it never makes approval
+    easier.
     """
     rows = ApprovalRule.objects.filter(organization_id=organization.pk, is_active=True)
     rules = [_read(row) for row in rows.select_related("group", "second_group").order_by("pk")]
@@ -34,7 +35,7 @@ def load_rules(organization: Organization) -> list[RuleTerms]:
 
 def load_voters(organization_id: int, user_ids: Collection[int] | None = None) -> dict[int, Voter]:
     """Load members of the organization as voters, by user id, together with the people whom they
-    represent; this costs two queries.
+    represent; this takes two queries.
 
     Args:
         user_ids: the users to load, with the people whom they represent; None for all members.

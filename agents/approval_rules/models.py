@@ -48,7 +48,8 @@ class ApprovalRule(models.Model):
         group: the group to which these people must belong; None for every approver.
         excludes_requesters: True if approvals by people who requested or edited the call do not
             count.
-        escalate_hours: the hours after which people of `second_group` count as well.
+        escalate_hours: the number of hours after which approvals by people of `second_group` also
+            count.
     """
 
     organization = models.ForeignKey(

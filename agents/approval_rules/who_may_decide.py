@@ -67,7 +67,8 @@ def find_who_may_decide(
     Args:
         rules: all rules of the organization.
         people: its members.
-        meets_conditions: True if the card meets every condition on params; otherwise it meets none.
+        meets_conditions: True to assume that the card meets every condition on params, False to
+            assume that it meets none.
     """
     matching = [rule for rule in rules if _without_conditions(rule).matches(card)]
     applying = [

@@ -77,8 +77,8 @@ def refuse_claimed(card: Approval, known: str = "") -> None:
 
 @dataclass(frozen=True)
 class Look:
-    """A person is viewing a card. A look is a hint that one process sends to all others; only open
-    inboxes show it."""
+    """The fact that a person is viewing a card: a hint that one process sends to all others, and
+    that only open inboxes show."""
 
     username: str
     card_id: str

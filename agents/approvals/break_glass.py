@@ -62,8 +62,8 @@ def explain_refusal(
 
 
 def _is_stopped(card: Approval) -> bool:
-    """Return True if everything, the employee or the tool is stopped, even if this has not reached
-    the run yet."""
+    """Return True if everything, the employee or the tool is stopped, even if the stop has not
+    reached the run yet."""
     stopped = Q(stopped_at__isnull=False)
     employees = Employee.objects.filter(
         stopped | Q(organization__stopped_at__isnull=False), pk=card.run.employee_id

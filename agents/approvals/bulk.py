@@ -61,8 +61,8 @@ def decide_many(
     individually are refused.
 
     Args:
-        bulk_id: the id that all requests of one bulk decision share; if it is None, two or more
-            items get a new id.
+        bulk_id: the id that all requests of one bulk decision share; if it is None and there are
+            two or more items, a new id is used for them.
 
     Raises:
         Conflict: the member has undone this bulk decision.
@@ -155,8 +155,8 @@ def _refuse_all(items: Sequence[_Item]) -> list[DecisionOutcome]:
 def _decide_in_run(
     member: Membership, run_id: int, items: Sequence[_Item], refusals: Mapping[int, Sequence[Mark]]
 ) -> list[DecisionOutcome]:
-    """Decide cards of one run in one transaction. A refused decision changes nothing and does not
-    affect the other decisions."""
+    """Decide cards of one run in one transaction. A refused decision does not change anything, and
+    does not affect the other decisions."""
     try:
         with lock_own_cards(member, run_id, [item[0] for item in items]) as (tx, cards):
             outcomes = _deny_alike(tx, member, cards, items) or [
@@ -175,7 +175,7 @@ def _decide_in_run(
 def _deny_alike(
     tx: Transaction, member: Membership, cards: Mapping[int, Approval], items: Sequence[_Item]
 ) -> list[DecisionOutcome]:
-    """Deny all cards at once if they can all be denied with the same reason; otherwise return an
+    """Deny all cards together if they can all be denied with the same reason; otherwise return an
     empty list."""
     ids, terms = (
         {pk for pk, _, _ in items},
@@ -207,7 +207,7 @@ def _deny_together(
         decisions: the decision about each card, by card id; they differ only in digest and marks.
 
     Returns:
-        False, with nothing written, if a card has changed since it was read.
+        False if a card has changed since it was read; then no card is denied.
     """
     denied, decision = [cards[pk] for pk in decisions], next(iter(decisions.values()))
     still_open = set(
@@ -257,7 +257,7 @@ def _decide_one(
     try:
         check_limits(decision)
         if action == "deny":
-            # A denial needs no savepoint, because it writes only after its last check.
+            # A denial does not need a savepoint, because it writes only after its last check.
             deny_locked(tx, member, card, decision)
         elif action == "approve":
             with transaction.atomic():

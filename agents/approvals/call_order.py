@@ -1,4 +1,4 @@
-"""The order of cards: by the age of their calls, the oldest first."""
+"""The order of cards: the card whose call is oldest comes first."""
 
 from __future__ import annotations
 

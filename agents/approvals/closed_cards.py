@@ -10,7 +10,7 @@ def refuse_closed(card: Approval, consequence: str = "") -> None:
     """Raise Expired or AlreadyDecided if the card is closed; the error says how it was closed.
 
     Args:
-        consequence: the effect on the person's request, such as NOT_EDITED.
+        consequence: a clause that states the effect on the person's request, such as NOT_EDITED.
     """
     if card.status == ApprovalStatus.EXPIRED or _is_overdue(card):
         detail = f"the card has expired{f'; {consequence}' if consequence else ''}"
@@ -29,8 +29,8 @@ def refuse_closed(card: Approval, consequence: str = "") -> None:
 
 
 def _is_overdue(card: Approval) -> bool:
-    """Return True if the waiting card has expired. A card loaded by `own_cards` already says so;
-    for others, ask the database."""
+    """Return True if the waiting card has expired. A card loaded by `own_cards` already has this
+    information; for other cards, query the database."""
     known: bool | None = getattr(card, "is_overdue", None)
     if known is not None:
         return known and card.status == ApprovalStatus.PENDING

@@ -37,7 +37,7 @@ class CurrentCall:
 
     @property
     def effect(self) -> CallEffect:
-        """The effect to show: if the gate refuses the call, it says so."""
+        """The effect to show; if the gate refuses the call, the effect says so."""
         if isinstance(self.computed, CallEffect):
             return self.computed
         call = self.card.tool_call

@@ -61,12 +61,13 @@ class Decision:
     Attributes:
         decision_id: a repeated request by the same person with the same id changes nothing and gets
             the same response.
-        grace_s: the seconds before the call starts, in which the decision can be undone.
+        grace_s: the number of seconds before the call starts, during which the decision can be
+            undone.
         confirm: the phrase that the person typed, if the card requires one; see
             `make_confirmation_phrase`.
         bulk_id: the bulk decision that this one belongs to.
         despite_claim_of: the username of another person who has claimed the card, if the decider
-            was warned of that.
+            was warned about that.
         breaks_glass: True to approve alone in an emergency, see `break_glass`.
         seen_approvals: the approvals that the person saw on the card, see `CardStanding.seen`; None
             skips the check.
@@ -142,7 +143,7 @@ def approve_locked(tx: Transaction, member: Membership, card: Approval, decision
 
 def deny(member: Membership, approval_id: int, decision: Decision) -> Approval:
     """Deny a card; its call ends, and the employee reads the reason. One approver's denial is
-    enough, whatever the approval rules.
+    enough, whatever the approval rules require.
 
     Raises:
         Forbidden, NotFound, AlreadyDecided, Expired, StaleDigest, Claimed, Invalid
@@ -202,7 +203,7 @@ def edit(
     try:
         edited = EditedCall(context, card.tool_call, params)
     except Invalid:
-        # If the card was decided meanwhile, say so instead.
+        # If the card was decided in the meantime, report that instead.
         refuse_undecidable(find_own_card(member, approval_id), decision.digest, NOT_EDITED)
         raise
     with lock_own_card(member, approval_id) as (tx, card):
@@ -317,8 +318,8 @@ def _find_undone(member: Membership, card: Approval, decision_id: str) -> Approv
 
 
 def expire(approval_id: int) -> bool:
-    """Expire a card that nobody decided in time; return False if it was decided meanwhile. The
-    employee reads that an expired card is not a refusal."""
+    """Expire a card that nobody decided in time; return False if it was decided in the meantime.
+    The employee is informed that an expired card is not a refusal."""
     rows = Approval.objects.select_related("tool_call", "run__organization")
     card = rows.get(pk=approval_id)
     with run_transaction(card.run_id, wait=False) as tx:
@@ -344,9 +345,9 @@ def expire(approval_id: int) -> bool:
 
 def make_confirmation_phrase(card: Approval) -> str | None:
     """Return the phrase to type for approval: the only target's name, the number of targets, or the
-    tool's name; None if the card needs none.
+    tool's name; None if the card does not need a phrase.
 
-    A card needs a phrase at destructive level, or if it affects many objects.
+    A card needs a phrase if its level is destructive or if it affects many objects.
     """
     if card.level != Level.DESTRUCTIVE and not reaches_far(card):
         return None

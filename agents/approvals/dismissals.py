@@ -26,7 +26,8 @@ from tools.contract.sentences import quote_names
 
 
 def dismiss(member: Membership, approval_id: int, decision: Decision) -> Approval:
-    """Close a card whose effect already exists; the employee reads that nothing had to be done.
+    """Close a card whose effect already exists; the employee is informed that the work was already
+    done.
 
     The target is checked again first. A card that says "already done" is replaced if this is no
     longer true.

@@ -33,7 +33,8 @@ class EditedCall(Judgment):
         """Judge the params, trace their values and compute their effect, outside transactions.
 
         Raises:
-            Invalid: the params are invalid or not allowed, need no approval, or belong to an ask.
+            Invalid: the params are invalid, are not allowed, do not need approval, or belong to an
+                ask.
         """
         super().__init__(context)
         if find_asked_action(call.tool):
@@ -58,7 +59,8 @@ class EditedCall(Judgment):
 
     @override
     def list_tools(self) -> tuple[str, ...]:
-        # nothing to count yet: the call counts when it starts, and its new card waits for a person
+        # The call is not counted yet: it counts when it starts, and its new card waits for a
+        # person.
         return ()
 
     @override

@@ -28,8 +28,7 @@ def require_approver(member: Membership) -> None:
 def lock_own_card(member: Membership, approval_id: int) -> Iterator[tuple[Transaction, Approval]]:
     """Lock the card's run and read the card, so that nobody else decides it during the block.
 
-    The member's role is read again too, because they may have lost it while they waited for the
-    lock.
+    The member's role is read again too, because it may have changed while they waited for the lock.
     """
     require_approver(member)
     with run_transaction(find_own_card(member, approval_id).run_id) as tx:

@@ -114,8 +114,8 @@ def _end_call(tx: Transaction, call: ToolCall, by: str, answer_text: str) -> Non
 
 
 def _publish_and_audit(tx: Transaction, member: Membership, card: Approval, given: Answer) -> None:
-    """Publish and audit the answer. Of the published events, only QuestionAnswered contains its
-    text."""
+    """Publish and audit the answer. Of the published events, only QuestionAnswered contains the
+    text of the answer."""
     by = member.user.get_username()
     is_typed = given.is_typed or None
     tx.publish(QuestionAnswered(str(card.pk), str(card.tool_call_id), given.text, by, is_typed))

@@ -25,7 +25,7 @@ from tools.schedules.models import Schedule
 CREATE_SCHEDULE = "schedule.create"
 
 People = dict[int, dict[int, str]]
-"""The names of people by their user id, for each run or call by its id."""
+"""For each run id or call id, the names of people by user id."""
 
 
 @dataclass(frozen=True)
@@ -79,16 +79,16 @@ class _ScheduleOrigin(NamedTuple):
 
 @dataclass
 class _RequestOrigins:
-    """The runs and calls of some cards, all runs, schedules and calls that led to them, and every
-    run whose answer they could read."""
+    """The runs and calls of some cards, all runs, schedules and calls that led to them, and all
+    runs whose answers were available to them."""
 
     runs: dict[int, _RunOrigin] = field(default_factory=dict)
     children: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     """The ids of the runs that a run delegated, by the run's id."""
     schedules: dict[int, _ScheduleOrigin] = field(default_factory=dict)
     acts: dict[int, list[Act]] = field(default_factory=dict)
-    """The people reported by the app that started the run, such as those behind a trigger, and
-    whoever resent a message; by run id."""
+    """For each run id, the people that the app that started the run reports: those behind a
+    trigger, for example, and whoever sent a received message again."""
     callers: dict[int, int | None] = field(default_factory=dict)
     """The call whose tool or recipe made a call, by the call's id; None if the model made it."""
     creations: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -99,7 +99,7 @@ class _RequestOrigins:
         return self.schedules.get(number) if number is not None else None
 
     def list_parents(self, run: _RunOrigin) -> Iterator[int]:
-        """Yield the id of the run that delegated this run, and that of the run in which its
+        """Yield the id of the run that delegated this run, and the id of the run in which its
         schedule was created."""
         if run.parent_id is not None:
             yield run.parent_id
@@ -144,7 +144,8 @@ def find_requesters(cards: Collection[Approval]) -> dict[int, list[Requester]]:
     call, a call that led to it, or a call in a delegated run. Continuing a run counts as sending a
     message.
 
-    Costs five queries for any number of cards, and two more for each level of runs above or below.
+    This takes five queries for any number of cards, and two more for each level of runs above or
+    below.
     """
     if not cards:
         return {}
@@ -253,8 +254,8 @@ def _add_schedules(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None
 
 
 def _add_acts(origins: _RequestOrigins, runs: Iterable[_RunOrigin]) -> None:
-    """Add the people behind runs that another app started. If there are no such runs, nothing is
-    queried."""
+    """Add the people behind runs that another app started. If there are no such runs, do not run a
+    query."""
     for origin, source in ORIGINS.items():
         if ids := [run.pk for run in runs if run.origin == origin]:
             origins.acts |= source.load_acts(ids)

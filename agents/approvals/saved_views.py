@@ -17,10 +17,10 @@ def list_views(member: Membership) -> list[SavedView]:
 
 
 def save_view(member: Membership, name: str, query: str, allowed: tuple[str, ...]) -> SavedView:
-    """Save a filter under a name, in place of a view with the same name.
+    """Save a filter under a name, and replace any view with the same name.
 
     Args:
-        query: the query string; params that are not `allowed` are dropped.
+        query: the query string; its params that are not in `allowed` are dropped.
 
     Raises:
         Invalid: there is no name or no filter, one of them is too long, or there are too many
@@ -47,7 +47,7 @@ def delete_view(member: Membership, view_id: int) -> None:
     """Delete one of the member's views.
 
     Raises:
-        NotFound: the member has no such view.
+        NotFound: the member does not have this view.
     """
     own = SavedView.objects.filter(
         organization_id=member.organization_id, user=member.user, pk=view_id

@@ -25,8 +25,8 @@ def snooze(member: Membership, approval_id: int, until: str) -> Snooze:
 
     Raises:
         NotFound: there is no such card.
-        Conflict: the card no longer waits.
-        Invalid: the time has another form, or is not within the next 60 days.
+        Conflict: the card is no longer waiting.
+        Invalid: the time does not have one of these forms, or is not within the next 60 days.
     """
     card = _find_card(member, approval_id)
     if card.status != ApprovalStatus.PENDING:

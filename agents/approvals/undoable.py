@@ -37,8 +37,8 @@ class Undoable:
 
 
 def list_undoable(member: Membership) -> list[Undoable]:
-    """List this member's approvals that can still be undone, oldest first. At most 1,000 approvals
-    are checked."""
+    """List this member's approvals that can still be undone, oldest first. Check at most 1,000
+    approvals."""
     mine = Approval.objects.filter(
         organization_id=member.organization_id, decided_by_id=member.user_id
     )

@@ -108,7 +108,7 @@ class CardStanding:
 
     @property
     def seen(self) -> str:
-        """A text that lists the approvals that count so far, so it changes whenever they change."""
+        """A list, as text, of the approvals that count so far; it changes whenever they change."""
         return ", ".join(self.approved_by)
 
     @property
@@ -145,7 +145,7 @@ def find_standings(
     """Find the matching approval rules and votes of each card, by card id; cards without a matching
     rule are left out.
 
-    Costs one query if no rule matches, and at most nine more for any number of cards.
+    This takes one query if no rule matches, and at most nine more for any number of cards.
 
     Args:
         cards: the cards, loaded with their calls and runs.
@@ -227,14 +227,14 @@ def require_vote(
     """Return this member's right to approve the card. Call this under the lock of the card's run.
 
     Raises:
-        Forbidden: no rule would count their approval.
+        Forbidden: their approval would not count for any rule.
     """
     may_have_rules = organization.four_eyes or getattr(card, "has_rules", True)
     standing = find_standings(organization, [card]).get(card.pk) if may_have_rules else None
     if standing is None:
         return VoteRight(Entitlement(None, completes=True))
     if decision_id and standing.votes and has_voted(member, card, decision_id):
-        return VoteRight(Entitlement(None), standing)  # a repeated request changes nothing
+        return VoteRight(Entitlement(None), standing)  # a repeated request does not change anything
     entitlement = standing.may_decide(member)
     if not entitlement.may_approve:
         raise Forbidden(entitlement.refusal)
@@ -242,14 +242,14 @@ def require_vote(
 
 
 def cast_vote(card: Approval, right: VoteRight, decision_id: str, bulk_id: UUID | None) -> bool:
-    """Record the vote; return True if it completes the approval. A vote is not recorded if it is
-    the only one needed, and no deputy casts it.
+    """Record the vote; return True if it completes the approval. A vote that completes the approval
+    alone is not recorded, unless a deputy casts it.
 
     Votes that no longer count are withdrawn, because each person can have only one vote.
     """
     vote, standing = right.entitlement.vote, right.standing
     if vote is None or standing is None:
-        return right.entitlement.completes  # nothing to record
+        return right.entitlement.completes  # there is no vote to record
     if right.entitlement.completes and not standing.votes and vote.deputy_for is None:
         return True
     counted = {_get_ids(each) for each in standing.counted}

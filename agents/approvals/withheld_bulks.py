@@ -1,5 +1,5 @@
-"""Undo bulk approvals: one row withholds all calls at once, and workers then renew the cards one by
-one."""
+"""Undo bulk approvals: one row withholds all calls together, and workers then renew the cards one
+by one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class WithheldState:
         cards: the number of the bulk's approvals that decided their cards.
         started: the number of these cards whose calls had already started; final once `left` is 0.
         left: the number of these cards that are withheld and not renewed yet.
-        votes: the number of the bulk's approvals on cards that other people decide as well.
+        votes: the number of the bulk's approvals that are votes, because their cards need other
+            people too.
     """
 
     bulk_id: UUID
@@ -77,9 +78,7 @@ class WithheldState:
 
 def withhold(member: Membership, bulk_id: UUID) -> WithheldState:
     """Undo a bulk approval of this member: once this is committed, none of its waiting calls
-    starts.
-
-    Undoing it again changes nothing.
+    starts. Undoing it again has no effect.
 
     Raises:
         Forbidden
@@ -105,7 +104,7 @@ def read_state(member: Membership, bulk_id: UUID) -> WithheldState:
     """Read the progress of undoing a bulk approval of this member, or else of another member.
 
     Raises:
-        NotFound: nobody has undone such a bulk.
+        NotFound: nobody has undone a bulk with this id.
     """
     rows = WithheldBulk.objects.filter(organization_id=member.organization_id, bulk_id=bulk_id)
     row = rows.filter(user_id=member.user_id).first() or rows.first()
@@ -123,9 +122,9 @@ def refuse_undone(member: Membership, bulk_id: UUID | None) -> None:
 
 def renew_some() -> bool:
     """Renew some cards of withheld bulks, and withdraw some of the bulks' votes, each under its
-    run's lock. Return False if nothing could be done.
+    run's lock. Return False if no card was renewed and no vote was withdrawn.
 
-    The cards are chosen at random, so that several workers rarely choose the same ones.
+    The cards are chosen at random, so that several workers rarely choose the same cards.
     """
     withheld = Approval.objects.filter(
         WithheldBulk.find_for_approval(), status=ApprovalStatus.APPROVED
@@ -172,8 +171,8 @@ def _select_own(member: Membership) -> QuerySet[WithheldBulk]:
 
 
 def _select_bulk(organization_id: int, user_id: int, bulk_id: UUID) -> QuerySet[Approval]:
-    """Select those of this person's approvals in the bulk that had a grace period and are recent
-    enough to undo, in any state."""
+    """Select this person's approvals in the bulk, in any state, that had a grace period and are
+    recent enough to undo."""
     recent = Approval.objects.filter(
         organization_id=organization_id,
         decided_at__gt=Now() - UNDOABLE_FOR,

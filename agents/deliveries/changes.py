@@ -19,7 +19,7 @@ _STEPS = 20
 
 
 def end_deliveries(rows: QuerySet[Any], status: str, problem: str) -> int:
-    """End those of the given deliveries that are still waiting, and return their number."""
+    """End the given deliveries that are still waiting, and return their number."""
     waiting = rows.filter(status=DeliveryStatus.WAITING)
     return waiting.update(status=status, ended_at=Now(), problem=problem[:MAX_PROBLEM])
 
@@ -32,7 +32,7 @@ def send_again(member: Membership, kind: str, delivery_id: int) -> Any:
 
     Raises:
         Forbidden: the member may not see deliveries of this kind.
-        NotFound: the member sees no such delivery.
+        NotFound: the member cannot see a delivery with this id.
         Conflict: its state, or that of its receiver, does not allow it.
     """
     outbox = OUTBOXES[kind]

@@ -1,8 +1,8 @@
 """Send due deliveries at least once. The start of each attempt is recorded before it begins, and
 its end afterwards.
 
-If a sender is killed in between, another sender retries when the attempt times out. So a kill
-repeats at most the batch that was being sent.
+If a sender is killed in between, another sender retries when the attempt times out. So at most the
+batch that was being sent is sent twice.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _take_batch(
     """Take the due deliveries of one idle receiver, and record the start of an attempt; return None
     if there are none.
 
-    While no delivery is due, no lock is taken.
+    If no delivery is due, this does not lock any row.
     """
     receivers, outbox = receivers or Receivers(), OUTBOXES[kind]
     due = receivers.exclude_busy(outbox, outbox.select_due(only_healthy=only_healthy))
@@ -188,7 +188,7 @@ def find_pause(tries: int, longest_s: float = LONGEST_PAUSE_S, asked_s: float = 
 
 
 def _end(batch: _Batch, status: str, problem: str = "") -> None:
-    """End the deliveries. A success counts even if another sender has already begun a later
+    """End the deliveries. A success is recorded even if another sender has already begun a later
     attempt."""
     rows = batch.select_waiting() if status == DeliveryStatus.SENT else batch.select()
     end_deliveries(rows, status, problem)

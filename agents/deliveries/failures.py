@@ -14,7 +14,7 @@ class DeliveryError(Exception):
         problem: the reason, for people.
         is_final: True if trying again would not help.
         is_gone: True if the address seems to be gone.
-        is_ours: True if the failure is this installation's, and says nothing about the receiver.
+        is_ours: True if this installation, not the receiver, is the cause of the failure.
         answer_status: the status of the receiver's response; None if there was none.
         retry_after_s: the seconds for which the receiver asked us to wait; 0 if it did not.
     """

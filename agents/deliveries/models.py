@@ -21,7 +21,8 @@ class DeliveryStatus(models.TextChoices):
     WAITING = "waiting", "Waiting"
     SENT = "sent", "Sent"
     SHOWN = "shown", "Not sent"
-    """No server can send the delivery, so it is only shown on the page of notices."""
+    """The installation does not have a server for the delivery, so it is only shown on the page of
+    notices."""
     DROPPED = "dropped", "No longer needed"
     FAILED = "failed", "Failed"
 
@@ -61,7 +62,7 @@ class ReceiverBase(models.Model):
     may be empty.
 
     Attributes:
-        failing_since, problem: the time since which sending fails, and the reason for the last
+        failing_since, problem: the time since which sending has failed, and the reason for the last
             failure.
     """
 

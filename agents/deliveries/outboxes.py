@@ -83,9 +83,10 @@ class Outbox(ABC, Generic[D, R]):
         locks: the rows that taking a delivery locks; if the receiver's row is one of them, all
             processes together send the receiver one batch at a time.
         related: the related rows that sending reads.
-        try_s: the seconds after which an attempt counts as lost, unless its sender renews it.
+        try_s: the number of seconds after which an attempt is considered lost, unless its sender
+            renews it.
         max_tries: the number of attempts after which a delivery is given up; None if another limit
-            counts.
+            applies.
         longest_pause_s: the longest pause between two attempts, in seconds.
         repeatable: the states of deliveries that people may send again.
         noun, other_state: the word for a delivery, and the predicate for one that cannot be sent
@@ -139,7 +140,7 @@ class Outbox(ABC, Generic[D, R]):
         """Choose the deliveries for one batch.
 
         Args:
-            first: the delivery that has been due for longest.
+            first: the delivery that has been due the longest.
             same: all due deliveries to the same receiver with the same number of attempts,
                 including `first`.
         """
@@ -165,19 +166,19 @@ class Outbox(ABC, Generic[D, R]):
         """
 
     def is_given_up(self, batch: DeliveryBatch[D, R]) -> bool:
-        """Return True if a failed batch gets no further attempt."""
+        """Return True if a failed batch is not sent again."""
         return self.max_tries is not None and batch.tries >= self.max_tries
 
     @abstractmethod
     def note_sent(self, batch: DeliveryBatch[D, R]) -> None:
-        """Record at the receiver that a batch arrived."""
+        """Record in the receiver's row that a batch arrived."""
 
     @abstractmethod
     def note_failure(
         self, batch: DeliveryBatch[D, R], error: DeliveryError, pause: timedelta | None
     ) -> None:
-        """Record the failure at the receiver. If the receiver fails for long, switch it off, or let
-        it rest.
+        """Record the failure in the receiver's row. If the receiver has failed for a long time,
+        switch it off, or pause sending to it.
 
         Args:
             pause: the pause before the next attempt; None if the deliveries were given up.

@@ -11,8 +11,8 @@ from django.db.models import QuerySet
 from agents.deliveries.outboxes import DeliveryBatch, Outbox
 
 MAX_AT_ONE_HOST = 2
-"""The most batches that one process sends to one host at the same time, so that a host that hangs
-leaves senders for other hosts."""
+"""The maximum number of batches that one process sends to one host at the same time, so that a host
+that hangs does not occupy all senders."""
 
 
 class Receivers:

@@ -22,7 +22,7 @@ _KNOWN = {
     "claude-": 200_000,
     "gemini-": 1_000_000,
 }
-"""The context windows of known models, by the start of the model's name."""
+"""The context windows of known models, by the first characters of the model's name."""
 
 
 def find_context_tokens(employee: Employee, provider: ModelProvider) -> int:

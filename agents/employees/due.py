@@ -8,8 +8,8 @@ from tools.connections.models import Source, SourceKind
 
 
 def select_due_sources() -> QuerySet[Source]:
-    """Select active sources that are due: MCP servers, and sources that were never read and have no
-    problem.
+    """Select active sources that are due: MCP servers, and sources that were never read and do not
+    have a recorded problem.
 
     The description of an API is read again only when an admin asks for it.
     """

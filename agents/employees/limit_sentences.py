@@ -17,8 +17,8 @@ from tools.toolbox.param_values import format_number, is_number
 from tools.toolbox.value_readings import complete_prefix
 
 Row = dict[str, str]
-"""One sentence as a form sends it. The key `sentence` has the kind of the sentence; every other key
-has the text of a blank."""
+"""One sentence as a form sends it. The value of the key `sentence` is the kind of the sentence;
+every other value is the text of a blank."""
 
 
 class Sentence(StrEnum):
@@ -133,8 +133,8 @@ def parse_level(row: Row, tool: Tool) -> str:
     """Return the level to which a filled-in sentence raises this tool.
 
     Raises:
-        ValueError: the tool's own level is higher, or the word is not a level; the text is for
-            people.
+        ValueError: the tool's own level is higher, or the word is not a level; the error's text is
+            shown to people.
     """
     word = row.get("level", "")
     if word not in tuple(Level):
@@ -152,7 +152,7 @@ def parse_condition(row: Row, catalog: Mapping[str, Tool], *, is_stored: bool = 
             longer exist.
 
     Raises:
-        ValueError: a blank is empty or invalid; the text is for people.
+        ValueError: a blank is empty or invalid; the error's text is shown to people.
     """
     sentence = Sentence(row["sentence"])
     param = "" if sentence is Sentence.CALL_COUNT else _require(row, PARAM)

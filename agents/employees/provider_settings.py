@@ -33,8 +33,8 @@ def load_provider_config(employee: Employee) -> ProviderConfig:
 
 
 def check_provider(provider: ModelProvider, timeout_s: float) -> str:
-    """Check the provider with a request that costs nothing; return a warning if its models cannot
-    work properly, else an empty text.
+    """Check the provider with a request that is free of charge; return a warning if its models
+    cannot work properly, else an empty text.
 
     Raises:
         ProviderError: the provider cannot be used, or lacks the model of an employee.
@@ -74,8 +74,8 @@ def explain_refused_address(kind: str, base_url: str, seconds: float) -> str | N
 
 
 def find_address_problem(kind: str, base_url: str, timeout_s: float) -> None:
-    """Check that a model server responds at the address, with a request that needs no key and costs
-    nothing.
+    """Check that a model server responds at the address, with a request that does not need a key
+    and is free of charge.
 
     Raises:
         ProviderError: no model server responds there, or it requires a key.

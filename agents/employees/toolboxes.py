@@ -32,13 +32,13 @@ logger = logging.getLogger(__name__)
 
 @lru_cache(maxsize=1)
 def get_installed_toolbox() -> Toolbox:
-    """Return the installation's toolbox, which every organization has. There is one for each
-    process.
+    """Return the installation's toolbox, which all organizations share. Each process has its own.
 
-    It also has the tools registered, and the number of calls made, since the process started.
+    It also contains the tools that were registered, and counts the calls that were made, since the
+    process started.
 
-    `settings.GADGET_TOOLS` has the dotted names of lists of tools; `gadget.yaml` names plugins and
-    limits all tools.
+    `settings.GADGET_TOOLS` contains the dotted names of lists of tools; `gadget.yaml` names plugins
+    and limits all tools.
     """
     config: Config = settings.GADGET_CONFIG
     for service, variables in config.unset.items():
@@ -63,8 +63,8 @@ def get_installed_toolbox() -> Toolbox:
 
 @lru_cache(maxsize=1)
 def get_installed_plugins() -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Return the plugins that work, and the broken ones with the reason. These are the plugins that
-    `gadget.yaml` names, and the office with its demo unless `gadget.yaml` switches it off."""
+    """Return the plugins that work, and the broken plugins with the reasons. These are the plugins
+    that `gadget.yaml` names, and the office with its demo unless `gadget.yaml` switches it off."""
     taken = {tool.name for source in _start_builtin_sources() for tool in source.tools()}
     wanted: ToolSettings = settings.GADGET_CONFIG.tools
     office = settings.GADGET_OFFICE_PLUGINS if wanted.office else []
@@ -87,7 +87,7 @@ def _start_builtin_sources() -> list[BuiltinSource]:
 
 
 MAX_TOOLBOXES = 500
-"""The most organizations whose toolboxes a process caches."""
+"""The maximum number of organizations whose toolboxes a process caches."""
 
 
 @dataclass(frozen=True)
@@ -106,15 +106,15 @@ def load_toolbox(organization_id: int) -> Toolbox:
     """Return the organization's toolbox, in the newest version that this process has seen in the
     organization's row.
 
-    This costs up to three queries if the version is new to this process. It costs none if the
-    organization is known to have no tools of its own.
+    This takes up to three queries if the version is new to this process. It does not take any if
+    the process knows that the organization does not have tools of its own.
     """
     return _load_tools(organization_id).toolbox
 
 
 def load_network_access(organization_id: int) -> NetworkAccess:
-    """Return the hosts that the organization's tools may contact, in the same version and at the
-    same cost as `load_toolbox`."""
+    """Return the hosts that the organization's tools may contact, in the same version and with the
+    same number of queries as `load_toolbox`."""
     return _load_tools(organization_id).network_access
 
 
@@ -139,8 +139,8 @@ def _build_without_own_tools(versions: OrganizationVersions) -> _OrganizationToo
 
 
 def _read_tools(organization_id: int) -> _OrganizationTools:
-    """Read the organization's tools, together with the version in the database: a version that was
-    seen in an open transaction may be rolled back."""
+    """Read the organization's tools, together with the version in the database, because a version
+    that was seen in an open transaction may be rolled back."""
     organization = Organization.objects.filter(pk=organization_id).order_by()
     rows = list(  # one row for each allowed host, or a single row if there is none
         organization.values_list(
@@ -185,7 +185,7 @@ def _read_tools(organization_id: int) -> _OrganizationTools:
 Fields = Mapping[str, str]
 
 MAX_ORGANIZATIONS = 500
-"""The most organizations whose credentials a process caches."""
+"""The maximum number of organizations whose credentials a process caches."""
 
 
 class OrganizationCredentials(Mapping[str, Fields]):
@@ -230,7 +230,7 @@ def load_credentials(organization: Organization) -> Mapping[str, Fields]:
     """Return the credentials of the organization's tools, by service.
 
     The organization's own credentials replace those of `gadget.yaml` for the same service. This
-    costs a query if the version is new to the process.
+    takes a query if the version is new to the process.
     """
     shared = get_installed_toolbox().environment.credentials
     if not organization.credentials_version:

@@ -1,5 +1,5 @@
-"""The organization's rules about an action of agents. A rule holds for every spelling of the
-action's name, so that an agent cannot avoid it by another spelling."""
+"""The organization's rules about an action of agents. A rule applies to every spelling of the
+action's name, so that an agent cannot avoid it by using another spelling."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Self
@@ -17,7 +17,7 @@ class ActionRules(NamedTuple):
         stop: the rule that stops the action; None if it is not stopped.
         level: the highest level; None if no rule has a level.
         has_level: True if a level is set for the name exactly as it is written. Only then can the
-            action be less than destructive.
+            action have a lower level than destructive.
     """
 
     stop: ToolRule | None

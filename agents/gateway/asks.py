@@ -45,20 +45,21 @@ from tools.toolbox.value_readings import fold_name
 
 ASKING_STEP = timedelta(seconds=10)
 MAX_OPEN_ASKS = 100
-"""The most asks of one key that may wait for decisions at the same time."""
+"""The maximum number of asks of one key that may wait for decisions at the same time."""
 MAX_REFUSED = 5
-"""The most refused asks of one key that are stored with the open ask about the same effect."""
+"""The maximum number of refused asks of one key that are stored with the open ask about the same
+effect."""
 MAX_WORDS = 2_000
-"""The most characters of the agent's own words about an ask, and about its outcome."""
+"""The maximum number of characters of the agent's own words about an ask, and about its outcome."""
 MAX_PARAMS = 64_000
-"""The most characters of an ask's params, written as JSON."""
+"""The maximum number of characters of an ask's params, written as JSON."""
 DAY_S = 24 * 3600
 SHORTEST_S, LONGEST_S = 10, 7 * DAY_S
 _ACTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 WHY = "this agent needs approval before it acts"
 WITHOUT_LEVEL = "nobody has set a level for this action, so it counts as destructive"
 MAX_HEADLINE = 160
-"""The most characters of the params that the sentence of a card shows."""
+"""The maximum number of characters of the params that the sentence of a card shows."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,11 @@ class AskedRequest:
 
     Attributes:
         level: the agent's judgment; if the organization's level for the action is higher, the
-            organization's level counts.
+            organization's level applies.
         sentence, effect: the agent's own words, which nobody has verified.
-        effect_key: a name of the business effect: two asks with the same name are never open at
-            once.
-        expires_s: the seconds until the card expires; None for the organization's own time.
+        effect_key: a name of the business effect: two asks with the same name are never open at the
+            same time.
+        expires_s: the seconds until the card expires; None for the organization's default.
         client_request_id: a repeated request with the same id and agent key returns the same ask.
     """
 
@@ -87,7 +88,7 @@ class AskedRequest:
 
 
 class SameEffect(Conflict):
-    """Another ask about this effect is open; the error reveals nothing about that ask."""
+    """Another ask about this effect is open; the error does not reveal anything about that ask."""
 
     code = "same_effect"
 
@@ -251,7 +252,7 @@ def _name_request(key: AgentKey, asked: AskedRequest) -> str:
 
 def _lock_effect(key: AgentKey, asked: AskedRequest) -> AskedEffect | None:
     """Lock the effect that the ask names, so that asks about it are created one at a time; return
-    None if the ask names no effect."""
+    None if the ask does not name an effect."""
     if not asked.effect_key:
         return None
     named = {

@@ -1,5 +1,5 @@
-"""The compiled queries for asks and runs of remote agents that are due, and the limit on how long
-such a run may rest."""
+"""The compiled queries for asks and runs of remote agents that are due, and the limit on how long a
+remote agent's run may rest."""
 
 from django.db.models import QuerySet
 from django.db.models.functions import Now
@@ -22,7 +22,7 @@ from agents.runs.models import (
 
 
 def _select_resting_runs() -> QuerySet[Run]:
-    """Select resting runs of remote agents that got no request in time."""
+    """Select resting runs of remote agents that did not get a request in time."""
     return Run.objects.filter(
         IS_UNFINISHED, status=RunStatus.WAITING, origin=Origin.MCP, next_wake_at__lte=Now()
     )

@@ -28,12 +28,12 @@ from agents.runs.models import ENDED, Run
 
 KEY_PREFIX = "gadget_agent_"
 MAX_REQUESTS_PER_MINUTE = 600
-"""The most requests of one key in one process."""
+"""The maximum number of requests per minute with one key in one process."""
 MAX_KEYS = 50
-"""The most keys of one member that work at the same time."""
+"""The maximum number of keys of one member that work at the same time."""
 CANCELLED_AT_ONCE = 200
-"""The most runs of ended keys that are cancelled at a time; the sweeper continues with the
-remaining runs."""
+"""The maximum number of runs of ended keys that are cancelled at a time; the sweeper continues with
+the remaining runs."""
 MAX_DAYS = 366
 MAX_NAME = 80
 
@@ -145,7 +145,7 @@ def list_keys(member: Membership) -> QuerySet[AgentKey]:
 
 
 def revoke_key(member: Membership, key_id: int, keeps_open: bool = False) -> AgentKey:
-    """Revoke a key at once; its open calls and asks are cancelled, unless an admin keeps them.
+    """Revoke a key immediately; its open calls and asks are cancelled, unless an admin keeps them.
 
     Raises:
         NotFound

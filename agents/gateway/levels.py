@@ -20,7 +20,7 @@ MAX_LISTED = 200
 
 @dataclass(frozen=True)
 class ActionLevel:
-    """An action with the level in force for it.
+    """An action with the level that applies to it.
 
     Attributes:
         is_set: False if the level is only the default, because none is set for this spelling.
@@ -34,7 +34,7 @@ class ActionLevel:
 def list_levels(organization_id: int) -> list[ActionLevel]:
     """List the actions that have a level or that agents asked about, sorted by name.
 
-    The highest level of all spellings of a name is in force for each spelling that has a level.
+    Among all spellings of a name, the highest level applies to each spelling that has a level.
     """
     rules = ToolRule.objects.filter(
         organization_id=organization_id, tool__startswith=PREFIX

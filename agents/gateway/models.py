@@ -19,9 +19,9 @@ class AgentKey(models.Model):
     SHA-256 is stored.
 
     Attributes:
-        membership: the member that it acts for; None once they have left.
+        membership: the member that it acts for; None once that member has left.
         employee: the employee whose tools the agent may use.
-        ending: the last characters of the key, by which people tell keys apart.
+        ending: the last characters of the key, which help people to tell keys apart.
         revoked_by: the username of the person who revoked it.
         keeps_open: True if an admin chose to keep the calls and asks of the revoked key open.
     """
@@ -187,7 +187,7 @@ class SigningKey(models.Model):
         private: Ed25519, 32 bytes in hexadecimal; encrypted.
         public: 32 bytes as base64url.
         is_current: True for the one key that signs now.
-        retired_at: the time since which another key signs.
+        retired_at: the time when another key replaced this one.
     """
 
     key_id = models.CharField(max_length=16, unique=True)

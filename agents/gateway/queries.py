@@ -26,8 +26,8 @@ from agents.runs.models import (
 from tools.contract import Level
 
 MAX_CALLS_OF_A_RUN = 500
-"""The most requests in one run. The cost of a request grows with the length of its run, so a
-further request starts a new run."""
+"""The maximum number of requests in one run. The cost of a request grows with the length of its
+run, so the next request starts a new run."""
 _AT_WORK = (CallStatus.APPROVED, CallStatus.EXECUTING)
 _READING = (Level.READ.value, Level.DRAFT.value)
 
@@ -84,8 +84,8 @@ RUNS_OF_SESSION = CompiledQuery(
 RUNS_WITHOUT_SESSION = CompiledQuery(
     RunOfKey, lambda key_id: _select_usable_runs(key_id).filter(session_id=None)[:1]
 )
-"""The query for the newest run, outside sessions, that takes calls of a key. A run that executes an
-approved write takes no calls, because it does nothing else meanwhile."""
+"""The query for the newest run, outside sessions, that takes calls of a key. A run that is
+executing an approved write does not take calls, because it does nothing else during that time."""
 
 
 class AgentCall(NamedTuple):

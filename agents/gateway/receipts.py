@@ -37,10 +37,11 @@ class Receipt:
         ask: the ask's id.
         asker: the agent key that asked.
         params_digest: SHA-256 of the params as `digest_params` writes them, in hexadecimal.
-        decision: always `approved`, because denied asks have no receipt.
+        decision: always `approved`, because denied asks do not get a receipt.
         decided_by: the usernames of the people who decided.
         aud: the verifier, as named by the agent.
-        iat, exp: the time of the decision and the end of its validity, in seconds since 1970.
+        iat, exp: the time of the decision and the end of the receipt's validity, in seconds since
+            1970.
     """
 
     iss: str
@@ -149,7 +150,7 @@ def _encode(raw: bytes) -> str:
 
 def _decode(text: str) -> bytes:
     """Decode base64url. Refuse every text that `_encode` would write differently, because the
-    library ignores strange characters and spare bits.
+    library ignores invalid characters and unused bits.
 
     Raises:
         ValueError

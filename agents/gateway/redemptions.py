@@ -132,8 +132,8 @@ def load_states(asks: Sequence[Ask]) -> list[AskState]:
 
 
 def _match_usable() -> Q:
-    """Return the condition for an approval that can be redeemed now; a receipt for any other
-    approval would be false."""
+    """Return the condition for an approval that can be redeemed now; a receipt must not be signed
+    for any other approval."""
     return ~Q(WithheldBulk.find_for_approval()) & Q(start_after__lte=Now(), valid_until__gt=Now())
 
 
@@ -267,8 +267,8 @@ def cancel_effects(key: AgentKey, prefix: str) -> int:
 
 
 def expire_approval(card_id: int) -> bool:
-    """End an ask whose approval was not redeemed in time; return False if there was nothing to
-    do."""
+    """End an ask whose approval was not redeemed in time; return False if the ask did not have to
+    be ended."""
     card = Approval.objects.select_related("tool_call", "decided_by").get(pk=card_id)
     with run_transaction(card.run_id, wait=False) as tx:
         late = Approval.objects.filter(
@@ -289,7 +289,7 @@ def expire_approval(card_id: int) -> bool:
 
 def note_silence(call_id: int) -> bool:
     """Set the outcome of a redeemed ask to unknown if its agent did not report it in time; return
-    True if this was done."""
+    True if the outcome was set."""
     call = ToolCall.objects.get(pk=call_id)
     with run_transaction(call.run_id, wait=False) as tx:
         call = ToolCall.objects.get(pk=call_id)

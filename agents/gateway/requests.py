@@ -1,7 +1,7 @@
 """Judge the calls that a remote agent requests, and record each as a pass of its session's
 run.
 
-Nothing is executed here: a worker drives the run, as it drives an employee's.
+The calls are not executed here: a worker drives the run, as it drives an employee's.
 """
 
 from collections.abc import Iterator
@@ -42,10 +42,10 @@ OPEN_TICKETS = (
     CallStatus.SUSPENDED,
     CallStatus.OUTCOME_UNKNOWN,
 )
-"""The states in which a call gives an identical request the same ticket."""
+"""The states of a call in which an identical request gets the ticket of that call."""
 MAX_NAME = 120
 _MAX_RUNS = 3
-"""The most runs to try, because a run may end while the request is prepared."""
+"""The maximum number of runs to try, because a run may end while the request is prepared."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def record_request(key: AgentKey, session: AgentSession | None, request: ToolReq
 
     Raises:
         Invalid: the name or the arguments cannot be stored as JSON.
-        Conflict: the employee is inactive or stopped, a budget is used up, or each tried run ended
-            meanwhile.
+        Conflict: the employee is inactive or stopped, a budget is used up, or each run that was
+            tried ended in the meantime.
     """
     try:
         storable_json([request.tool, request.arguments])
@@ -104,8 +104,8 @@ def _record(key: AgentKey, context: RunContext, request: ToolRequest) -> ToolCal
 
 @contextmanager
 def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
-    """Let requests of the key create tickets one at a time, in all its sessions; requests that need
-    no approval do not wait.
+    """Let requests of the key create tickets one at a time, in all its sessions; requests that do
+    not need approval do not wait.
 
     Raises:
         Conflict: the key has too many open tickets, or no longer works.
@@ -124,8 +124,8 @@ def _locked_tickets(key: AgentKey, plan: PlannedCall) -> Iterator[None]:
 
 
 def _find_open_ticket(key: AgentKey, plan: PlannedCall) -> ToolCall | None:
-    """Return the open call of an identical earlier request of the key; None if there is none, or
-    the call needs no approval."""
+    """Return the open call of an identical earlier request of the key; None if there is none, or if
+    the call does not need approval."""
     if plan.permission is not Permission.ASK:
         return None
     calls = ToolCall.objects.filter(

@@ -51,10 +51,11 @@ def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
     """Return the id of the run that takes the next call of this key and session; start one if there
     is none.
 
-    A run that executes an approved write takes no calls, because it does nothing else meanwhile.
+    A run that is executing an approved write does not take calls, because it does nothing else
+    during that time.
 
     Raises:
-        Conflict: the employee is not active or stopped, a budget is used up, or the key no longer
+        Conflict: the employee is inactive or stopped, a budget is used up, or the key no longer
             works.
     """
     employee = key.employee
@@ -66,7 +67,7 @@ def find_or_start_run(key: AgentKey, session: AgentSession | None) -> int:
     if found is not None:
         return found
     with transaction.atomic():
-        lock_key(key)  # so that two first calls share one run
+        lock_key(key)  # so that two calls that arrive first at the same time share one run
         found = _find_run(key, session)
         return found if found is not None else _start_run(key, session)
 
@@ -83,7 +84,7 @@ def _find_run(key: AgentKey, session: AgentSession | None) -> int | None:
 def _start_run(key: AgentKey, session: AgentSession | None) -> int:
     assert key.membership is not None
     employee, user = key.employee, key.membership.user
-    # Without the client's text, which would count as typed by a person.
+    # Leave out the client's text, because it would be treated as if a person had typed it.
     title = f"Agent with the key {key.name}"
     run = Run(
         organization=employee.organization,
@@ -106,7 +107,8 @@ def _start_run(key: AgentKey, session: AgentSession | None) -> int:
 
 
 def end_resting_run(run_id: int, is_idle: bool = True) -> bool:
-    """End a session's run if it rests and has no open calls; return False if it was not ended.
+    """End a session's run if it rests and does not have open calls; return False if it was not
+    ended.
 
     Raises:
         Run.DoesNotExist: the run is locked.

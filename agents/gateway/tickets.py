@@ -86,8 +86,8 @@ class Ticket:
         return self.call.content
 
     def describe(self, address: str) -> dict[str, Any]:
-        """Return the fields about the call for its agent: status, ticket, address, and expiry if it
-        waits.
+        """Return the fields about the call that its agent gets: status, ticket, address, and the
+        expiry if the call waits.
 
         Args:
             address: the address of the call's card or run.

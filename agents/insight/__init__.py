@@ -1,1 +1,1 @@
-"""Figures of tools and employees, and metrics of the installation."""
+"""Figures about tools and employees, and metrics of the installation."""

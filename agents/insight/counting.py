@@ -2,10 +2,10 @@
 once, outside the hot path.
 
 Events and passes have ascending ids, and a head stores the last ones that were counted. Ids are
-assigned before the commit, so the newest id is only a bound: counting up to it waits until no
-transaction can still add an earlier one. On PostgreSQL, such a transaction has a lower number than
-one that begins after the bound was read, because every writer of an event or a pass locks its run
-first. SQLite has one writer at a time.
+assigned before the commit, so the newest id is only a bound: rows up to it are counted once no open
+transaction can still add a row with a lower id. On PostgreSQL, a transaction that can do so has a
+lower number than any transaction that begins after the bound was read, because every writer of an
+event or a pass locks its run first. SQLite has one writer at a time.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ from agents.runs.engine.timing import timing
 from agents.runs.models import CallStatus, Event, EventType, Pass, RunStatus, ToolCall
 
 AT_ONCE = 2_000
-"""The most events, and the most passes, that one transaction counts. Meanwhile, the sweeper's other
-work has to wait."""
+"""The maximum number of events, and of passes, that one transaction counts. During the counting,
+the sweeper's other work has to wait."""
 MAX_COST = 1_000_000
 """The highest cost that a result can report."""
 OTHER_USAGE = (EventType.RUN_TITLED, EventType.ANSWER_UNUSABLE)
@@ -141,8 +141,8 @@ class _Sums:
 
 
 def count_if_due() -> None:
-    """Count a batch if the last batch was some seconds ago or left rows uncounted. Sweepers call
-    this."""
+    """Count a batch if the last batch was counted some seconds ago or did not count all rows.
+    Sweepers call this."""
     if connection.in_atomic_block:
         return  # the bounds must be read before the transaction gets its number
     if not FIGURES_NOT_DUE.fetch_all():

@@ -29,11 +29,11 @@ UNSETTLED = timedelta(minutes=30)
 EVERY = timedelta(minutes=5)
 AT_ONCE_S = 0.3
 """The longest time, in seconds, for which counting may block the sweeper's other work. A span that
-has been started is still completed."""
+was already started is completed anyway."""
 MAX_SPAN = timedelta(hours=6)
 MAX_TIMES = 100
-"""The most different times in a day's row. If there are more, the times are rounded to two digits,
-so that the row stays small."""
+"""The maximum number of different times in a day's row. If there are more, the times are rounded to
+two digits, so that the row stays small."""
 TIMES = "times"
 
 
@@ -81,7 +81,7 @@ def load_all_sums(
         organization_id=organization_id, day__gte=first, subject__in=found
     )
     stored = list(rows.values_list("subject", "day", "data")) if counted_to else []
-    # Read again if decisions were counted meanwhile; otherwise they would count twice.
+    # Read again if decisions were counted in the meantime; otherwise they would be counted twice.
     while counted_to != (now := read_counted_to(organization_id)):
         counted_to, stored = now, list(rows.values_list("subject", "day", "data"))
     for subject, day, data in stored:
@@ -119,13 +119,13 @@ def compute_median(times: Mapping[str, int]) -> int:
 
 
 def _count_span(organization_id: int, settled: datetime) -> bool:
-    """Count the next span of an organization's decisions, which ends at the latest with its day.
+    """Count the next span of an organization's decisions; the span ends no later than its day.
     Return True if more is left."""
     with transaction.atomic():
         head = _lock_head(organization_id)
         if head is None:
             return False
-        is_ahead = head.until > settled + UNSETTLED  # a clock that was ahead counted too far
+        is_ahead = head.until > settled + UNSETTLED  # the clock was ahead at the last count
         if not is_ahead and settled - head.until < EVERY:
             return False
         _begin_again_if_late(head, is_ahead=is_ahead)
@@ -164,7 +164,7 @@ def _lock_head(organization_id: int) -> DecisionHead | None:
 
 
 def _begin_again_if_late(head: DecisionHead, *, is_ahead: bool) -> None:
-    """Count everything again if decisions were recorded late, such as those of an import, or if the
+    """Count all decisions again if some were recorded late, for example by an import, or if the
     clock was ahead. Otherwise, delete the rows of days that are no longer kept."""
     first = get_midnight(get_today() - timedelta(days=KEPT_DAYS))
     newer = select_decisions(head.organization_id).filter(pk__gt=head.newest_id)

@@ -1,11 +1,12 @@
 """The decisions of people in a span of time, summed by day in UTC: by person, by tool, and by
 employee.
 
-No row says when a person opened a card. A decision's time therefore starts with the request of its
-card, or with the person's preceding decision if that was later: the person cannot have looked for
-longer. There are two exceptions. The rows of a bulk decision share its time equally; that time
-starts with the oldest card among them. And a person who decides a card that they have just edited
-has known it since the earlier card.
+The database does not record when a person opened a card. The time that a decision took is therefore
+measured from the request of its card, or from the person's previous decision if that was later,
+because the person cannot have looked at the card for longer. There are two exceptions. The time of
+a bulk decision is measured from its oldest card and divided equally among its rows. And if a person
+decides a card that they have just edited, the time is measured from the earlier card, which they
+already knew.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from agents.runs.models import (
 )
 
 QUICK_MS = 2_000
-"""An approval that took fewer milliseconds counts as quick."""
+"""An approval that took fewer milliseconds than this is considered quick."""
 MARGIN = timedelta(hours=1)
-"""The time before and after a span that is read as well, so that no bulk decision is split."""
+"""The time before and after a span for which decisions are also read, so that bulk decisions are
+not split."""
 PEOPLE, TOOLS = "people", "tools"
 OWN_WORDS, NO_REASON = "Other reasons", "No reason"
 APPROVED, EDITED, DENIED, OTHER = "approved", "edited", "denied", "other"
@@ -52,7 +54,7 @@ OUTCOME = Case(
 an unknown outcome resolved."""
 
 Data = dict[str, Any]
-"""Nested sums by name; a list has the ids of cards whose calls must be checked again."""
+"""Nested sums by name; a list contains the ids of cards whose calls must be checked again."""
 
 
 class _Row(NamedTuple):
@@ -102,7 +104,7 @@ class DaySums(defaultdict[tuple[date, str], Data]):
 
 
 def merge(into: Data, more: Data) -> None:
-    """Add the nested sums of `more` to those of `into`, in place."""
+    """Add the nested sums of `more` to the nested sums of `into`, in place."""
     for name, value in more.items():
         if isinstance(value, dict):
             merge(into.setdefault(name, {}), value)
@@ -132,9 +134,9 @@ def select_decisions(organization_id: int) -> QuerySet[Approval]:
 def sum_decisions(organization_id: int, since: datetime, until: datetime | None = None) -> DaySums:
     """Sum the decisions from `since` (included) to `until` (excluded; None for no end).
 
-    The sums of two neighboring spans add up to the sums of the whole span. A bulk decision counts
-    on the day of its last row, and a call on the day of its last decided card. So there may be a
-    negative number for an earlier day, where the call was counted before.
+    The sums of two neighboring spans add up to the sums of the whole span. A bulk decision is
+    counted on the day of its last row, and a call on the day of its last decided card. So an
+    earlier day, on which the call was counted before, may get a negative number.
     """
     sums = DaySums()
     rows = _load_rows(organization_id, since, until)

@@ -69,7 +69,7 @@ def read_transaction_numbers() -> TransactionNumbers:
 def add_to_figures(
     model: type[Model], sums: Mapping[Key, Mapping[str, int]], errors: Mapping[Key, CountedError]
 ) -> None:
-    """Add the sums to the rows of their keys, and insert missing rows."""
+    """Add each sum to the row that its key identifies, and insert missing rows."""
     if not sums:
         return
     fields = [field for field in model._meta.concrete_fields if not field.primary_key]

@@ -58,8 +58,7 @@ class Figures:
     Attributes:
         asked, approved, denied: cards that were shown, and the decisions about them.
         cost_micros: the cost that results reported.
-        histogram: the number of calls in each of `BUCKETS`; the last number is that of longer
-            calls.
+        histogram: the number of calls in each of `BUCKETS`; the last number counts longer calls.
         days: the calls of each day that has figures.
     """
 
@@ -103,8 +102,8 @@ class Figures:
 
 
 def estimate_percentile(histogram: Sequence[int], share: float, slowest_ms: int) -> int | None:
-    """Estimate a percentile of the durations in ms; its precision is that of the histogram's
-    bucket. Return None if there are no calls."""
+    """Estimate a percentile of the durations in ms; it is as precise as the histogram's bucket.
+    Return None if there are no calls."""
     total = sum(histogram)
     if not total:
         return None

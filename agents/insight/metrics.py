@@ -79,7 +79,7 @@ class _InstallationCollector(Collector):
     """Collects all metrics for a registry."""
 
     def describe(self) -> list[Metric]:
-        return []  # so that registering does not need the database
+        return []  # so that registering the collector does not need the database
 
     def collect(self) -> Iterator[Metric]:
         _PRESENCE.start()

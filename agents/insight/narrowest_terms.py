@@ -38,13 +38,15 @@ from tools.toolbox.grant_sources import read_grant_condition
 from tools.toolbox.param_values import is_number
 
 SMALLEST_ID = 1_000
-"""The smallest whole number that may be an id, and so name something."""
+"""The smallest whole number that may be an id, and may therefore name something."""
 LONGEST_WORD = 8
 """In scripts without spaces, a text of this many letters counts as several words."""
 MOST_ROUNDS = 4
-"""The most proposals that are made; calls that one does not cover are left out of the next."""
+"""The maximum number of proposals that are made in turn; each of them leaves out the calls that the
+previous one did not cover."""
 FOLDS = 5
-"""The number of parts of the approvals, each of which is tried on terms made from the others."""
+"""The number of parts into which the approvals are divided; each part is tried on terms made from
+the other parts."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ class _Narrowing:
 
     Attributes:
         destinations: the params that hold a recipient, a destination or an amount.
-        least: the fewest calls that terms must cover.
+        least: the minimum number of calls that terms must cover.
     """
 
     tool: Tool
@@ -196,8 +198,8 @@ class _Narrowing:
     def _narrow_openly(
         self, values: ParamValues, leaves: Sequence[Any], outside: frozenset[int]
     ) -> _Narrowed:
-        """Narrow a param whose values share no origin or range: require their host, leave text
-        free, or list the values if some repeat."""
+        """Narrow a param whose values do not share an origin or a range: require their host, leave
+        text free, or list the values if some repeat."""
         every = frozenset(range(len(values.samples)))
         is_destination = values.path in self.destinations
         host = _find_host(leaves) if is_destination else None
@@ -228,8 +230,8 @@ def _find_host(values: Iterable[Any]) -> str | None:
 
 
 def _is_plain_text(value: Any) -> bool:
-    """Return True for a text of several words, or a date or a time, which names nothing; some
-    scripts have no spaces between words."""
+    """Return True for a text of several words, or a date or a time, which does not name anything;
+    some scripts do not have spaces between words."""
     if not isinstance(value, str) or is_name(value):
         return False
     text = value.strip()

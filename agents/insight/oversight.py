@@ -1,5 +1,5 @@
-"""Figures of oversight: how people decide cards, and how often the calls of each tool are denied or
-edited.
+"""Figures about oversight: how people decide cards, and how often the calls of each tool are denied
+or edited.
 
 All figures are counted from the cards themselves. Days are in UTC, as in all figures.
 """
@@ -21,7 +21,7 @@ PERIODS = (7, 30, 90)
 """The periods that people can choose, in days."""
 DEFAULT_PERIOD = 30
 MIN_DECISIONS = 50
-"""The smallest number of decisions that can lead to a warning."""
+"""The minimum number of decisions that can lead to a warning."""
 HASTY_PERCENT = 95
 """The percentage of quick approvals above which there is a warning."""
 

@@ -41,16 +41,16 @@ from tools.toolbox.param_values import is_number
 LEAST_APPROVALS = 5
 PERIOD = timedelta(days=30)
 SHORTEST_LOOK = timedelta(seconds=2)
-"""The shortest time for a careful approval. A faster approval may be careless, and does not
-count."""
+"""The minimum time for a careful approval. A faster approval may be careless, and is ignored."""
 MAX_COMPARED = 50
-"""The most approvals, the newest, from which one suggestion is made."""
+"""The maximum number of approvals from which one suggestion is made; the newest are used."""
 MAX_NARROWED = 5
-"""The most denied calls for which one suggestion is made narrower."""
+"""The maximum number of denied calls for which one suggestion is made narrower."""
 MAX_READ = 1_000
-"""The most approvals that are read for the suggestions of one page, beginning with the newest."""
+"""The maximum number of approvals that are read for the suggestions of one page, beginning with the
+newest."""
 MAX_DENIED = 500
-"""The most denials that are read, beginning with the newest; see `_list_unread`."""
+"""The maximum number of denials that are read, beginning with the newest; see `_list_unread`."""
 
 
 class DeniedFigure(NamedTuple):
@@ -221,7 +221,7 @@ class _Search:
     """A search for suggestions in one organization.
 
     Attributes:
-        results: what the runs had seen.
+        results: the results that the runs had seen.
     """
 
     organization_id: int
@@ -332,8 +332,8 @@ def _list_figures(proposal: ProposedGrant, refused: Sequence[PastCall]) -> tuple
 def _load_denied(organization_id: int, pairs: Collection[tuple[int, str]]) -> _Denials:
     """Load the calls that people denied in the last 30 days.
 
-    Every denial of the tool counts: even one in bulk or of another shape, because a param may be
-    optional.
+    Every denial of the tool counts, even if it was part of a bulk decision or its call has another
+    shape, because a param may be optional.
     """
     denied = Approval.objects.filter(
         organization_id=organization_id,
@@ -378,7 +378,7 @@ def _list_unread(
 
 
 def _is_covered(suggestion: Suggestion, existing: Iterable[StandingGrant]) -> bool:
-    """Return True if a standing grant in force has the same tool and conditions for this
+    """Return True if a current standing grant has the same tool and conditions for this
     employee."""
     wanted = sorted(
         canonical_json(condition.as_json()) for condition in suggestion.proposal.conditions

@@ -1,4 +1,4 @@
-"""Figures of trust in an employee: the decisions about its cards, and the outcomes of approved
+"""Figures about trust in an employee: the decisions about its cards, and the outcomes of approved
 calls."""
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def _order_reasons(counted: Any) -> list[tuple[str, int]]:
 
 
 def _load_open_ends(ids: Sequence[int]) -> dict[int, str]:
-    """Load the current states of those started calls that had not ended when their cards were
-    counted, by card id."""
+    """Load, by card id, the current states of the started calls that had not ended when their cards
+    were counted."""
     started = (
         Approval.objects.filter(pk__in=ids, status=ApprovalStatus.CONSUMED)
         if ids

@@ -1,5 +1,5 @@
-"""Find where the values of approved calls came from: people typed them, or one field in results of
-reads had them."""
+"""Find out where the values of approved calls came from: people typed them, or a field in the
+results of reads contained them."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from tools.toolbox.grant_sources import ValueSource, allows_null, unpack
 from tools.toolbox.param_values import is_number
 
 MAX_VALUES = 10
-"""The most different values that a condition "one of" may list."""
+"""The maximum number of different values that a condition "one of" may list."""
 LEAST_SUPPORT = 2
-"""The fewest calls whose values a field must have before it counts as their source."""
+"""The minimum number of calls whose values a field must contain to be taken as their source."""
 DEEPEST_SEARCH = 3
-"""The most results through which a value is traced back."""
+"""The maximum number of results through which a value is traced back."""
 MAX_TRIED = 6
-"""The most fields that are tried as the source of a param."""
+"""The maximum number of fields that are tried as the source of a param."""
 LONGEST_NAME = 200
-"""The most characters of a text whose origin is looked for."""
+"""The maximum length, in characters, of a text whose origin is searched for."""
 MAX_ENTRIES = 100
-"""The most entries of a list whose origins are looked for."""
+"""The maximum number of entries in a list whose origins are searched for."""
 MAX_FIELDS = 3
-"""The most fields that one condition names."""
+"""The maximum number of fields that one condition names."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The params of one call, with what its run had seen before.
+    """The params of one call, with the facts that its run had seen before the call.
 
     Attributes:
-        before: only results of passes before this number count; None if all results in `facts`
-            count.
+        before: the number of the first pass whose results are ignored; None if all results in
+            `facts` are used.
     """
 
     params: Mapping[str, Any]
@@ -71,7 +71,7 @@ class _Field(NamedTuple):
 
 @dataclass
 class KnownFacts:
-    """Findings of searches in the same calls, kept so that no search is repeated.
+    """The results of earlier searches in the same calls, kept so that no search is repeated.
 
     Attributes:
         lookups: the results of reads, by call.
@@ -109,18 +109,20 @@ class Lookup:
 
 
 class _FieldHit(NamedTuple):
-    """A value and the result that has it in a field."""
+    """A value, and the result that contains the value in a field."""
 
     lookup: Lookup
     key: Any
 
 
 _FieldHits = dict[int, list[_FieldHit]]
-"""The values of each sample, by its index, with the newest result that has the value."""
+"""The values of each sample, by the sample's index; each value with the newest result that contains
+it."""
 
 
 def find_exact(path: str, values: Sequence[Any]) -> Condition | None:
-    """Return the condition that lists the values, if they are few and repeat; None otherwise."""
+    """Return the condition that lists the values if there are only a few, which repeat; None
+    otherwise."""
     different = list_different(values)
     if len(different) == 1:
         return Condition(path, Rule.EQUALS, different[0])
@@ -137,7 +139,8 @@ class ParamValues:
     """The values of one param in samples.
 
     Attributes:
-        leaves: for each sample, the texts and numbers without nulls; a list stands for its entries.
+        leaves: for each sample, its texts and numbers without nulls; the entries of a list one by
+            one.
         full: the indices of the samples with a text or a number.
     """
 
@@ -153,7 +156,8 @@ class ParamValues:
 
     @cached_property
     def is_named(self) -> bool:
-        """True if the values can name something: they are few numbers or short texts."""
+        """True if the values can name something: all are numbers or short texts, and no list is
+        long."""
         leaves = [leaf for one in self.leaves for leaf in one]
         is_long = any(len(one) > MAX_ENTRIES for one in self.leaves)
         return bool(leaves) and not is_long and all(map(_can_name, leaves))
@@ -161,8 +165,8 @@ class ParamValues:
     def build(self, rule: Rule, value: Any) -> Condition:
         """Build the condition for the param, or for each entry of its list.
 
-        If a sample has null or an empty list, conditions on lists, and those with an object as
-        their value, allow it, too.
+        A condition on a list also allows an empty list if a sample has one. Any other condition
+        whose value is an object also allows null if a sample has it.
         """
         inner = value | {"also": []} if isinstance(value, dict) else value
         if self.is_list:
@@ -175,11 +179,12 @@ class ParamValues:
 class OriginSearch:
     """A search for the origins of values in calls of one tool.
 
-    All params that take values from a read share the conditions on its calls, as in the form.
+    All params that take values from the same read share one set of conditions on that read's calls,
+    as in the form.
 
     Args:
         reads: the tools whose results may have the values, by name.
-        known: what earlier searches have found, to which this one adds.
+        known: the findings of earlier searches; this search adds its own.
     """
 
     def __init__(self, reads: Mapping[str, Tool], known: KnownFacts) -> None:
@@ -188,8 +193,8 @@ class OriginSearch:
         self._open: set[str] = set()
 
     def find_origin(self, values: ParamValues, depth: int = 1) -> Found | None:
-        """Find the condition on the origin of a param that most samples meet; None if no two of
-        them share an origin."""
+        """Find the condition on a param's origin that more samples meet than any other condition;
+        None if no two samples share an origin."""
         if not values.is_named:
             return None
         typed = values.build(Rule.TYPED, {})
@@ -200,7 +205,8 @@ class OriginSearch:
         return best if len(best.covered & values.full) >= LEAST_SUPPORT else None
 
     def _find_sources(self, values: ParamValues, depth: int) -> list[Found]:
-        """Find one condition with the fields that had the values; empty if no field had them."""
+        """Build one condition from the fields that contained the values; return an empty list if no
+        field did."""
         hits = self._find_hits(values)
         chosen: list[ValueSource] = []
         covered: frozenset[int] = frozenset()
@@ -224,8 +230,8 @@ class OriginSearch:
         return [Found(condition, covered | empty if exact is None else exact)]
 
     def _find_hits(self, values: ParamValues) -> dict[_Field, _FieldHits]:
-        """Find the fields that have all values of at least two samples: at most six, those with the
-        most samples first."""
+        """Find up to six fields that each contain all values of at least two samples; fields with
+        more samples come first."""
         found: defaultdict[_Field, _FieldHits] = defaultdict(dict)
         for number in values.full:
             lookups = self._list_lookups(values.samples[number])
@@ -263,7 +269,8 @@ class OriginSearch:
         self, values: ParamValues, field: _Field, hits: _FieldHits, depth: int
     ) -> tuple[ValueSource, frozenset[int]] | None:
         """Build the source with the conditions on its calls; return it with the indices of the
-        samples whose lookups meet them. None if the calls have nothing in common."""
+        samples whose lookups meet these conditions. Return None if the calls have nothing in
+        common."""
         reads = {
             hit.lookup.recorded.call_id: Sample(
                 hit.lookup.params,
@@ -290,7 +297,8 @@ class OriginSearch:
     def _find_where(
         self, tool: str, reads: Sequence[Sample], depth: int
     ) -> tuple[Condition, ...] | None:
-        """Find conditions that fix each param of the calls of a read; None if a param is open."""
+        """Find conditions that fix each param of the calls of a read; None if a param cannot be
+        fixed."""
         listed = [list_value_paths(read.params) for read in reads]
         paths = {path for one in listed for path in one or ()}
         required = self._reads[tool].schema.get("required", ())
@@ -329,13 +337,13 @@ def _rank(field: _Field, hits: _FieldHits, param: str) -> tuple[Any, ...]:
 
 
 def _is_only(field: _Field, hits: _FieldHits) -> bool:
-    """Return True if no result had another value in the field."""
+    """Return True if the field had no other value in any of the results."""
     return all(hit.lookup.values[field.path] == {hit.key} for mine in hits.values() for hit in mine)
 
 
 def _meets(where: Sequence[Condition], read: Sample) -> bool:
-    """Return True if the conditions cover all params of the read, and it meets those that need no
-    result."""
+    """Return True if the conditions cover all params of the read, and the read meets every
+    condition that does not need a result."""
     known = {condition.param for condition in where}
     paths = list_value_paths(read.params)
     if paths is None or not paths <= known:

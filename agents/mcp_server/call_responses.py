@@ -156,8 +156,8 @@ def _advise(ticket: Ticket) -> str:
 
 
 def build_address(ticket: Ticket, site: str) -> str:
-    """Build the address of the ticket's card, or of its run if no card is open; both need a
-    login."""
+    """Build the address of the ticket's card, or of its run if no card is open; opening either of
+    them requires a login."""
     if ticket.card_id is not None:
         return f"{site}{reverse('approval', args=[ticket.card_id])}"
     return f"{site}{reverse('run', args=[ticket.call.run_id])}"

@@ -1,7 +1,7 @@
 """Database access from the asynchronous server, in separate threads.
 
-Keys are checked in threads of their own, because the preview of a call may take ten seconds and
-must not delay other requests.
+Keys are checked in their own threads, so that the preview of a call, which may take ten seconds,
+does not delay other requests.
 """
 
 from __future__ import annotations

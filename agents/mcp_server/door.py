@@ -34,10 +34,10 @@ from agents.platform.refusals import TooManyRequests
 PATH = "/mcp"
 SESSION_HEADER = b"mcp-session-id"
 LARGEST_BODY = 1_000_000
-"""The largest body of a request, in bytes."""
+"""The maximum size of a request's body, in bytes."""
 MAX_WRONG_KEYS_PER_MINUTE = 30
-"""The most requests without a working key that one address may send in a minute. After that, only
-working keys are accepted from it."""
+"""The maximum number of requests without a working key that one address may send in a minute. After
+that, only requests with a working key are accepted from that address."""
 
 Scope = dict[str, Any]
 Message = MutableMapping[str, Any]

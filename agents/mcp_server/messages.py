@@ -91,7 +91,7 @@ def takes_only_json(scope: Scope) -> bool:
 
 def accept_both(scope: Scope) -> Scope:
     """Return a scope whose headers accept both JSON and event streams, as the SDK requires. If the
-    client accepts neither of them, return the scope unchanged."""
+    client does not accept either of them, return the scope unchanged."""
     if read_header(scope, "accept") is not None and not any(check_accept_headers(Request(scope))):
         return scope
     headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"accept"]

@@ -14,8 +14,8 @@ from collections.abc import Container, Iterable
 from agents.providers.wire_names import get_plain_wire_name
 
 MAX_NAME = 48
-"""The most characters of a served name, because clients prefix it with the server's name, and model
-servers accept only 64 characters."""
+"""The maximum length of a served name, in characters, because clients prefix it with the server's
+name, and model servers accept only 64 characters."""
 SERVED_NAME = re.compile(rf"[a-zA-Z0-9_-]{{1,{MAX_NAME}}}")
 TICKET_TOOL, CANCEL_TOOL = "gadget__ticket", "gadget__cancel"
 """The server's own tools; no other tool is served under these names."""
@@ -61,8 +61,8 @@ def find_tool_name(called: str, names: Iterable[str]) -> str | None:
 
 
 def get_own_name(called: str) -> str:
-    """Return the served name for the name of one of the server's own tools, written with a dot;
-    return other names unchanged."""
+    """Return the served name of one of the server's own tools, given its name with a dot; return
+    any other name unchanged."""
     return _OWN.get(called, called)
 
 

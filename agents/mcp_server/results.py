@@ -1,5 +1,5 @@
-"""Build the responses with results. Some clients show their model only the text, others only the
-structured content.
+"""Build the responses that contain results. Some clients show their model only the text, others
+only the structured content.
 
 So both contain everything that the model must know. A small result is in both; the structured
 content of a large result is an excerpt.
@@ -26,8 +26,8 @@ from tools.contract.excerpts import (
 )
 
 SHORT = 4_000
-"""The most characters of JSON in the structured content. For a larger result, the structured
-content has an excerpt of this length."""
+"""The maximum length of the JSON in the structured content, in characters. For a larger result, the
+structured content has an excerpt of this length."""
 _MAX_NOTE = 1_000
 _CONTINUE = f"continue with {TICKET_TOOL}, this handle as ticket, and start {{end}}"
 

@@ -37,10 +37,10 @@ from agents.web.sockets.call_feed import CallProgress, wait_for_call
 
 Context = ServerRequestContext[Any, Any]
 RESULT_WAIT_S = 50.0
-"""The seconds for which a response waits for a call that needs no approval. Many clients give up
-after 60 seconds."""
+"""The number of seconds for which a response waits for a call that needs no approval. Many clients
+give up after 60 seconds."""
 TASK_WAIT_S = 2.0
-"""The seconds for which a response waits if the client supports tasks."""
+"""The number of seconds for which a response waits if the client supports tasks."""
 _BY_ITSELF = (CallStatus.READY, CallStatus.APPROVED, CallStatus.EXECUTING)
 INSTRUCTIONS = (
     "These tools belong to a team. Calls that need approval return a ticket: a person on the team decides in Gadget, "
@@ -50,8 +50,8 @@ INSTRUCTIONS = (
 
 
 def build_server(version: str) -> Server[Any]:
-    """Build the server. It stores nothing between requests, so that any process can serve any
-    request."""
+    """Build the server. It does not store anything between requests, so that any process can serve
+    any request."""
     server: Server[Any] = Server(
         "gadget",
         version=version,

@@ -80,7 +80,8 @@ async def _cancel(context: Context, params: TaskParams) -> dict[str, Any]:
 
 
 async def _update(context: Context, params: TaskParams) -> dict[str, Any]:
-    """Accept input and ignore it, because no task asks for input, and agents decide nothing."""
+    """Accept input and ignore it, because no task asks for input, and agents do not decide
+    anything."""
     await _apply(find_ticket, _require(context, params).key, params.task_id)
     return {"resultType": "complete"}
 
@@ -123,8 +124,8 @@ def _describe(ticket: Ticket, caller: Caller) -> dict[str, Any]:
 
 
 def _find_status(ticket: Ticket) -> str:
-    """Return the task's status as the extension calls it. A call counts as completed even if its
-    tool reported an error."""
+    """Return the task's status in the extension's words. A call is "completed" even if its tool
+    reported an error."""
     if not ticket.has_ended:
         return "working"
     if ticket.call.status == CallStatus.CANCELLED:

@@ -39,8 +39,8 @@ class Audience:
 
     @classmethod
     def load(cls, organization: Organization, notices: Collection[Notice]) -> Audience:
-        """Load the audience for these notices of the organization, with at most twelve queries for
-        any number of them.
+        """Load the audience for these notices of the organization, with at most twelve queries,
+        however many notices there are.
 
         Args:
             notices: the notices, each loaded with its run, its card, and the card's call and run.
@@ -94,7 +94,7 @@ class Audience:
         return None if is_meant else Objection("it is no longer for this person")
 
     def is_led(self, channel: Channel) -> bool:
-        """Return True if the member who added a channel for everyone is still an active admin."""
+        """Return True if the member who added a shared channel is still an active admin."""
         return any(
             member.pk == channel.membership_id and member.may(Role.ADMIN) for member in self.members
         )

@@ -235,7 +235,7 @@ def note_failed(channel: Channel, error: DeliveryError, pause: timedelta | None)
     wait too, unless the channel is removed because its address seems to be gone.
 
     Args:
-        pause: the pause before the next attempt; None if there is none.
+        pause: the pause before the next attempt; None if there is no next attempt.
     """
     same = Channel.objects.filter(pk=channel.pk)
     same.update(
@@ -252,8 +252,8 @@ def note_failed(channel: Channel, error: DeliveryError, pause: timedelta | None)
 
 
 def forget_channel(channel: Channel) -> None:
-    """Remove a channel whose address no longer exists, and notify its owner by the owner's other
-    channels."""
+    """Remove a channel whose address no longer exists, and notify its owner through the owner's
+    other channels."""
     with transaction.atomic():
         whose = channel.membership
         tell(

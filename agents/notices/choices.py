@@ -55,7 +55,7 @@ def save_choices(member: Membership, paces: Mapping[str, str], times: ChosenTime
     """Save the member's preferences for notices.
 
     Args:
-        paces: the pace by the kind of notice; a kind that is missing keeps its pace.
+        paces: the chosen pace for each kind of notice; a kind that is missing keeps its pace.
 
     Raises:
         Invalid: a pace, a time or the time zone does not exist, or the quiet hours lack a start or

@@ -1,4 +1,5 @@
-"""The deliveries that members see: their own, and for admins those of everybody."""
+"""The deliveries that members can see: their own, and for admins also the deliveries of all other
+members."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]
     """Select the member's deliveries, or those of all members of the organization, newest first.
 
     Args:
-        of_all: select those of all members; without effect unless the member is an admin.
+        of_all: True to select the deliveries of all members; ignored unless the member is an admin.
     """
     rows = Delivery.objects.filter(
         channel__membership__organization_id=member.organization_id, notice__kind__in=KNOWN_KINDS
@@ -34,10 +35,10 @@ def select_deliveries(member: Membership, *, of_all: bool) -> QuerySet[Delivery]
 
 
 def send_notice_again(member: Membership, delivery_id: int) -> None:
-    """Send a failed notice again, by the channel that the notice was for; see `send_again`.
+    """Send a failed notice again through the same channel; see `send_again`.
 
     Raises:
-        NotFound: the member sees no such notification.
+        NotFound: the member cannot see such a notification.
         Conflict: the notification has not failed.
     """
     delivery = get_row(select_deliveries(member, of_all=True), delivery_id, "notification")

@@ -16,10 +16,10 @@ from agents.runs.models import (
 
 
 def _select_expiring_cards() -> QuerySet[Approval]:
-    """Select waiting cards that expire within a day, and about which nobody was reminded.
+    """Select the waiting cards that expire within a day and for which no reminder exists.
 
-    A card must be at least 18 hours old, so that a new card that lives for only one day does not
-    count as expiring.
+    A card must be at least 18 hours old, so that a card that is valid for only one day is not
+    selected as soon as it is created.
     """
     reminded = Notice.objects.filter(approval=OuterRef("pk"), kind=NoticeKind.CARD_EXPIRING)
     cards = Approval.objects.filter(

@@ -26,14 +26,13 @@ MANY_TRIES = 100
 
 
 def correct_due_times() -> int:
-    """Recompute the due times that are later than any due time can be; return the number of
-    corrected ones."""
+    """Recompute the due times that are later than is possible; return how many were corrected."""
     return _correct_tried() + _correct_untried()
 
 
 def _correct_tried() -> int:
-    """Retry notifications soon if their pause is too long. They are not retried at once, because a
-    sender may be sending them now."""
+    """Retry notifications soon if their pause is too long. They are not retried immediately,
+    because a sender may be sending them now."""
     pause, push_pause = find_pause(MANY_TRIES), timedelta(seconds=LONGEST_WAIT_S * timing().scale)
     is_push = Q(channel__kind=ChannelKind.PUSH)
     too_late = Q(due_at__gt=Now() + pause + CLOCK_SLACK) & ~is_push

@@ -10,7 +10,7 @@ from agents.runs.models import Run
 
 
 def follow_run(member: Membership, run_id: int) -> None:
-    """Notify the member when the run has ended. Following it twice changes nothing.
+    """Notify the member when the run has ended. Following it again has no effect.
 
     Raises:
         NotFound: there is no such run.

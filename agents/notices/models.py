@@ -57,8 +57,8 @@ class Notice(models.Model):
     Attributes:
         key: unique in the organization, such as `card:17`.
         user: the only person to notify; None if the notice's kind decides who is notified.
-        detail: the notice's subject besides run and card: a name given by a person, never text of a
-            model. For the end of a run, the status with which the run ended.
+        detail: the notice's subject, in addition to the run and the card: a name given by a person,
+            never a text written by a model. For the end of a run, the run's final status.
         spread_at: the time at which the notice's deliveries were created; None before that.
     """
 
@@ -161,8 +161,8 @@ class Delivery(DeliveryBase):
     """A notice on its way to one person by one channel.
 
     Attributes:
-        is_on_screen: True from the time a browser gets the notice until it is withdrawn; meanwhile,
-            `due_at` and `tries` are those of the withdrawal.
+        is_on_screen: True from the time when a browser receives the notice until the notice is
+            withdrawn. During that time, `due_at` and `tries` refer to the withdrawal.
     """
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="deliveries")
@@ -200,14 +200,14 @@ class Delivery(DeliveryBase):
 
 
 class NoticeChoices(models.Model):
-    """A member's preferences: which kinds of notices are sent at once, in a digest or never. If
+    """A member's preferences: which kinds of notices are sent immediately, in a digest or never. If
     there is no row, the defaults apply.
 
     Attributes:
         paces: the pace for each kind of notice, by the kind's value; a kind that is missing has its
             default pace.
-        quiet_from, quiet_until: the hours in which nothing is sent, in `time_zone`; None for no
-            quiet hours.
+        quiet_from, quiet_until: the hours during which no notice is sent, in `time_zone`; None if
+            there are no quiet hours.
         digest_at: the time of the daily digest.
     """
 

@@ -25,9 +25,10 @@ logger = logging.getLogger(__name__)
 
 CLOSED = tuple(status for status in ApprovalStatus if status != ApprovalStatus.PENDING)
 MAX_CLOSED = 100
-"""The most notifications that one push can close."""
+"""The maximum number of notifications that one push can close."""
 MAX_TRIES_TOGETHER = 2 * MAX_TRIES
-"""The most attempts to send a notification and to remove it again, counted together."""
+"""The maximum number of attempts to send a notification and to remove it again, counted
+together."""
 
 
 def list_closed(channel: Channel) -> list[Delivery]:
@@ -81,8 +82,8 @@ def withdraw_next() -> bool:
 
 
 def _take_closed() -> list[Delivery]:
-    """Take the due notifications of closed cards on one browser's screen, and record the start of
-    an attempt."""
+    """Load the notifications of closed cards that are due to be removed from one browser's screen,
+    and record that an attempt begins."""
     due = _select_closed().filter(due_at__lte=Now(), tries__lt=MAX_TRIES_TOGETHER)
     due = due.exclude(channel__host__in=SILENT_PUSH_HOSTS)
     if not due.exists():

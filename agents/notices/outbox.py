@@ -31,13 +31,13 @@ from tools.contract import ErrorCode
 
 MAX_DETAIL = 200
 _ORIGINS_OF_PEOPLE = (Origin.TASK, Origin.SCHEDULE, Origin.TRIGGER, Origin.MCP)
-"""The origins of runs whose end may interest people."""
+"""The origins of runs whose end may be of interest to people."""
 _CARD_COLUMNS = ("organization_id", "run_id", "tool_call_id", "standing_grant_id", "broke_glass")
 
 
 @dataclass(frozen=True)
 class EventRows:
-    """The rows that some events are about.
+    """The database rows to which some events refer.
 
     Attributes:
         cards: the cards that the events name, by id.
@@ -51,7 +51,7 @@ class EventRows:
 
     @classmethod
     def load(cls, events: Sequence[Event]) -> EventRows:
-        """Load the rows with at most three queries, for any number of events."""
+        """Load the rows with at most three queries, however many events there are."""
         card_ids = [
             int(event.payload["approval_id"]) for event in events if event.type in _CARD_TYPES
         ]
@@ -75,7 +75,7 @@ class EventRows:
         )
 
     def list_notices(self, event: Event) -> Iterator[Notice]:
-        """List the notices that follow from an event."""
+        """List the notices to write for an event."""
         match event.type:
             case EventType.RUN_FINISHED:
                 yield from self._list_ends(event)
@@ -100,7 +100,7 @@ class EventRows:
 
 
 def _find_decision_kind(event: Event, card: Approval) -> NoticeKind | None:
-    """Find the kind of notice that follows from the end of a card; None if nobody is notified."""
+    """Find the kind of notice to write when a card is closed; None if nobody is notified."""
     status = ApprovalStatus(event.payload["status"])
     match status:
         case ApprovalStatus.EXPIRED:
@@ -128,12 +128,12 @@ _CARD_TYPES: Mapping[EventType, Callable[[Event, Approval], NoticeKind | None]] 
     EventType.QUESTION_ASKED: lambda *_: NoticeKind.QUESTION,
     EventType.LATE_EFFECT: lambda *_: NoticeKind.UNKNOWN,
 }
-"""The types of events that name their card, each with a function that returns the kind of notice
-that follows, or None if nobody is notified."""
+"""The types of events that name their card, each with a function that returns the kind of notice to
+write, or None if nobody is notified."""
 
 
 def select_events() -> QuerySet[Event]:
-    """Select the events from which notices may follow, with their runs and employees."""
+    """Select the events that may require notices, with their runs and employees."""
     unknown = Q(
         type=EventType.TOOL_RESULT, payload__result__error__code=ErrorCode.OUTCOME_UNKNOWN.value
     )
@@ -192,8 +192,8 @@ def build_run_notice(kind: NoticeKind, run: Run, seq: int, status: str = "") -> 
 
 
 def build_budget_notice(end: Event) -> Notice:
-    """Build the notice that the employee's runs end because a budget is used up; there is one such
-    notice per month."""
+    """Build the notice that a used-up budget ends the employee's runs; there is one such notice per
+    month."""
     run, kind = end.run, NoticeKind.BUDGET
     key = f"{kind}:{run.employee_id}:{end.created_at:%Y-%m}"
     detail = f"runs of {run.employee.name}"[:MAX_DETAIL]

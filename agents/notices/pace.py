@@ -1,5 +1,4 @@
-"""The times at which notices are sent: at once, in a digest or never, and not during quiet
-hours."""
+"""Decide when notices are sent: immediately, in a digest or never, and not during quiet hours."""
 
 from __future__ import annotations
 
@@ -16,12 +15,12 @@ UNDELAYED = (NoticeKind.BREAK_GLASS,)
 
 
 AT_ONCE_BY_DEFAULT = frozenset((*CARD_KINDS, *RUN_KINDS, NoticeKind.BREAK_GLASS, NoticeKind.CODE))
-"""The kinds of notices that are sent at once by default; all other kinds are in the daily
+"""The kinds of notices that are sent immediately by default; all other kinds go into the daily
 digest."""
 
 
 class Pace(StrEnum):
-    """The speeds at which notices are sent."""
+    """The choices for how soon a notice is sent."""
 
     AT_ONCE = "at_once"
     HOURLY = "hourly"
@@ -39,9 +38,9 @@ class PaceRules:
     """One person's preferences.
 
     Attributes:
-        paces: the pace by the kind of notice.
-        quiet: the beginning and the end of the quiet hours; the end may be on the next day. None
-            for no quiet hours.
+        paces: the pace for each kind of notice.
+        quiet: the beginning and the end of the quiet hours; the end may be on the next day. None if
+            there are no quiet hours.
         digest_at: the time of the daily digest.
         zone: the time zone of all these times.
     """
@@ -55,7 +54,7 @@ class PaceRules:
         """Find the time at which to send a notice of this kind that is created now; None if it is
         never sent.
 
-        The time has the zone UTC and is never before `now`.
+        The time is in UTC and is never before `now`.
         """
         pace = self.paces.get(kind, find_default_pace(kind))
         if pace == Pace.NEVER:

@@ -16,8 +16,8 @@ from agents.runs.models import Approval, ApprovalKind, ApprovalStatus
 
 EVERY_S = 30.0
 MAX_CARDS = 200
-"""The most cards of one organization that one check covers; the next check continues after these
-cards."""
+"""The maximum number of cards of one organization that one check covers; the next check continues
+with the following cards."""
 
 
 class RuleWatch:

@@ -1,4 +1,5 @@
-"""The texts of notices. They name a tool and an employee, but no values and no text of a model."""
+"""The texts of notices. They name a tool and an employee, but never contain values or text written
+by a model."""
 
 from __future__ import annotations
 
@@ -78,9 +79,9 @@ _PAGES = {
     NoticeKind.WEBHOOK_OFF: "webhooks",
     NoticeKind.CHANNEL_LOST: "notices",
 }
-"""The pages of those kinds of notices that are about neither a card nor a run."""
+"""The page for each kind of notice that is not about a card or a run."""
 _OF_NAMES = frozenset({NoticeKind.TRIGGER_REFUSED, NoticeKind.WEBHOOK_OFF, NoticeKind.CHANNEL_LOST})
-"""The kinds of notices whose detail is nothing but a name."""
+"""The kinds of notices whose detail consists only of a name."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def describe(notice: Notice, channel: Channel, marks: Sequence[Mark] = ()) -> No
 
     Args:
         notice: the notice, loaded with its run and employee, its card, and the card's call.
-        marks: the marks of its card, whose labels the text names.
+        marks: the marks of its card; the text includes their labels.
     """
     kind = NoticeKind(notice.kind)
     if kind == NoticeKind.CODE:

@@ -13,18 +13,18 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 CLOCK_SLACK = timedelta(minutes=1)
-"""The time by which a stored time may be too late without being corrected, because the clocks of
-hosts differ a little."""
+"""The amount by which a stored time may be too late without being corrected, because the clocks of
+hosts differ slightly."""
 MAX_ROWS = 200
-"""The most rows that are corrected at a time."""
+"""The maximum number of rows that are corrected at a time."""
 
 
 @dataclass(frozen=True)
 class BoundedWait:
-    """A column with the time until which rows wait, and the longest wait that it may have.
+    """A column that stores the time until which a row waits, and the longest wait that is allowed.
 
     Attributes:
-        name: the word for the rows, for the log.
+        name: the word for the rows in log lines.
         select: returns the rows that may wait.
         longest: returns the longest allowed wait.
         anew: returns the time that replaces a time that is too late.

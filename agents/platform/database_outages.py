@@ -28,7 +28,7 @@ _STATES = {
     "57P": _RESTARTING,
     "58030": _DISK,
 }
-"""The outages by PostgreSQL's SQLSTATE or the start of one; the longest match counts."""
+"""The outages by PostgreSQL's SQLSTATE or the start of one; the longest match is used."""
 
 _CODES = {
     sqlite3.SQLITE_BUSY: _BUSY,

@@ -69,7 +69,7 @@ class WaitingLine:
         self._last = kind
 
     def say_no_server(self, refusal: NoConnection) -> None:
-        """Log that the server refuses this process."""
+        """Log that this process waits for the server, and why."""
         self.say("server", f"Waiting for the database server. {' '.join(refusal.words.split())}")
 
 

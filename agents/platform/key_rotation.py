@@ -59,7 +59,7 @@ class KeySurvey:
 
 
 def survey_keys() -> KeySurvey:
-    """Find the values that are not encrypted with the first key; change nothing."""
+    """Find the values that are not encrypted with the first key, without changing them."""
     outdated: list[EncryptedValue] = []
     unreadable: list[EncryptedValue] = []
     for model, field in _find_columns():
@@ -74,9 +74,10 @@ def survey_keys() -> KeySurvey:
 
 
 def rotate_keys() -> RotationReport:
-    """Encrypt all values that have an older key with the first key, in batches.
+    """Encrypt all values that were encrypted with an older key again with the first key, in
+    batches.
 
-    A value that somebody changes at the same time is skipped, so repeat this until nothing is
+    A value that somebody changes at the same time is skipped, so repeat this until no value is
     renewed.
     """
     renewed = current = 0

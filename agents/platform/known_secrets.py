@@ -13,16 +13,16 @@ from collections.abc import Iterable
 from urllib.parse import quote, quote_plus, urlsplit
 
 MAX_OF_ONE = 1_000
-"""The most secrets of one owner. If there are more, the owner's oldest secrets are forgotten."""
+"""The maximum number of secrets of one owner. If there are more, the oldest ones are forgotten."""
 MAX_OWNERS = 500
 INSTALLATION = 0
 """The owner of the secrets that belong to the installation itself."""
 SHORTEST_LINE = 16
-"""The shortest line, in characters, of a secret with several lines that counts as a secret of its
-own."""
+"""The minimum length, in characters, of a line that is redacted on its own if it belongs to a
+secret with several lines."""
 SHORTEST_DISTINCTIVE = 16
-"""The shortest secret to redact in lines about an unknown organization; a shorter secret may occur
-there by chance."""
+"""The minimum length of a secret to redact in lines about an unknown organization; a shorter secret
+may occur there by chance."""
 _HOST = re.compile(
     r"(?i)(localhost|(?=.{1,253}\Z)([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,})\.?(:\d{1,5})?"
 )
@@ -69,8 +69,8 @@ class KnownSecrets:
         Args:
             owner: the organization that the text is about; its secrets and the installation's are
                 replaced. If it is None, the organization is unknown, and the distinctive secrets of
-                all organizations are replaced: a short or common secret would hide other
-                organizations' facts.
+                all organizations are replaced: redacting a short or common secret would hide facts
+                of other organizations.
         """
         for form in self._forms.get(owner) or self._build_forms(owner):
             if form in text:

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 SIGN_INTERVAL_S = 3.0
 SIGN_TTL_S = 12
 MISSING_WINDOW_S = 600
-"""The number of seconds for which a vanished process counts as missing."""
+"""The number of seconds for which a vanished process is reported as missing."""
 REDIS = "redis"
 WORKER = "worker"
 SWEEPER = "sweeper"
@@ -60,8 +60,8 @@ class SignOfLife:
         threading.Thread(target=self._run, name=f"pulse-{self.kind}", daemon=True).start()
 
     def stop(self) -> None:
-        """End the thread and remove the sign, so that the process counts as neither alive nor
-        missing."""
+        """End the thread and remove the sign, so that the process is no longer counted as alive,
+        and is not reported as missing."""
         self._stopped.set()
         try:
             with connect_redis() as client:
@@ -87,8 +87,8 @@ class SignOfLife:
 
     @property
     def _life(self) -> str:
-        """The start time and name of the process. They are a member of a sorted set, whose score is
-        the time of the last sign."""
+        """The start time and name of the process, as a member of a sorted set; the member's score
+        is the time of the last sign."""
         return f"{self._since} {self.name}"
 
 
@@ -112,10 +112,10 @@ class Presence:
 
     Attributes:
         workers_alive: the number of workers whose sign has not expired.
-        workers_seen: the most workers that were alive at the same time in the last ten minutes.
-            Workers that shut down properly are left out, and a worker that replaces a vanished
-            worker does not count in addition to it.
-        missing: those of redis, worker and sweeper that are unavailable.
+        workers_seen: the maximum number of workers alive at the same time in the last ten minutes.
+            Workers that shut down properly are left out, and a vanished worker and its replacement
+            are counted only once.
+        missing: the unavailable ones among redis, worker and sweeper.
         names: the names of the processes that are alive, by kind.
     """
 
@@ -139,10 +139,10 @@ def load_presence() -> Presence:
 
 
 def _count_most_at_once(lives: list[tuple[bytes, float]], alive: set[str]) -> int:
-    """Count the most processes that were alive at the same time, from their start times and last
-    signs.
+    """Compute the maximum number of processes that were alive at the same time, from their start
+    times and last signs.
 
-    A process that is alive now counts as not ended, although its last sign is some seconds old.
+    A process that is alive now has not ended, although its last sign is a few seconds old.
     """
     changes = []
     for life, last in lives:

@@ -1,7 +1,7 @@
 """Send hints that something in the database is new: a job wakes a worker, and a bell makes open
 pages refresh.
 
-A hint may be lost, because the sweeper and the sockets' own polling make up for it. So nobody waits
+Hints may be lost: the sweeper and the sockets' own polling make up for that. So nothing has to wait
 for Redis. One background thread in each process sends all hints, and drops them while Redis is
 unavailable.
 """
@@ -35,7 +35,7 @@ READING_JOB = "agents.worker.jobs.read_events"
 RENEWAL_JOB = "agents.worker.jobs.renew_withheld"
 _MAX_DELTAS = 2000
 _MAX_STREAMS = 2000
-"""The most text streams whose lengths a process keeps in memory."""
+"""The maximum number of text streams whose lengths a process keeps in memory."""
 _PAUSE_AFTER_FAILURE_S = 0.5
 _TIMEOUT_S = 2.0
 _UNREACHABLE = (TimeoutError, OSError, RedisError, QueueUnreachable)
@@ -146,8 +146,8 @@ class _Publisher(threading.Thread):
     def _number_texts(
         self, deltas: deque[tuple[TextStream, str]]
     ) -> list[tuple[TextStream, int, str]]:
-        """Join the pieces of each stream, and add the number of the stream's characters that were
-        sent before."""
+        """Join the pieces of each stream; return each text with the number of characters of its
+        stream that were sent before it."""
         found = []
         for stream, text in _join_texts(deltas).items():
             start = self._lengths.pop(stream, 0)
@@ -221,8 +221,8 @@ def wake_runs_now(run_ids: Sequence[int]) -> list[int]:
 
 
 def request_title(run_id: int) -> None:
-    """Ask a worker to give this run a title. If the request is lost, the start of the task remains
-    the title."""
+    """Ask a worker to give this run a title. If the request is lost, the title remains the
+    beginning of the task."""
     _get_publisher().put_job(TITLE_JOB, run_id)
 
 

@@ -15,7 +15,8 @@ _KEY_ID_DIGITS = 8
 
 
 def get_current_key_id() -> str:
-    """Return the short id of the key that signs now. The id reveals nothing about the key."""
+    """Return the short id of the key that signs now. The id does not reveal anything about the
+    key."""
     return next(iter(_index_keys(tuple(settings.GADGET_AUDIT_KEYS))))
 
 

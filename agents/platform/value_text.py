@@ -1,4 +1,4 @@
-"""Format JSON values as text for people, estimate the rows that a text takes on a phone, and decide
+"""Format JSON values as text for people, estimate how many rows a text takes on a phone, and decide
 which of these texts a page folds."""
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ import unicodedata
 from typing import Any
 
 MAX_LENGTH = 200
-"""The most characters of a value that a page shows completely."""
+"""The maximum length, in characters, of a value that a page shows completely."""
 MAX_LINES = 8
 ROW_WIDTH = 30
-"""The Latin letters that fit on one row of a value on a screen of 360 pixels."""
+"""The number of Latin letters that fit on one row of a value on a screen of 360 pixels."""
 TAB_WIDTH = 8
 _WIDE = ("W", "F")
 

@@ -35,14 +35,15 @@ RESTART_AFTER_S = 5.0
 """The number of seconds after which a new check starts beside a check that hangs, because the
 connection may have recovered."""
 MAX_HANGING = 8
-"""The most threads that may hang in a check. A folder on a lost server may never respond."""
+"""The maximum number of threads that may hang in a check. A folder on a lost server may never
+respond."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Writability:
-    """The reasons why the database and the files folder accept no writes; a reason is None if
+    """The reasons why the database and the files folder do not accept writes; a reason is None if
     writes are accepted."""
 
     database: str | None = None
@@ -51,10 +52,10 @@ class Writability:
 
 @dataclass(eq=False)
 class BackgroundCheck(Generic[T]):
-    """Runs a check in a thread of its own, so that a hanging check blocks no caller.
+    """Runs a check in a thread of its own, so that a hanging check does not block any caller.
 
     Attributes:
-        fallback: the result as long as no check has finished in time.
+        fallback: the result that is returned if no check has finished in time.
         max_age_s: the time for which a result is reused.
         timeout_s: the longest wait for a result.
     """
@@ -122,7 +123,7 @@ def check_writability() -> Writability:
 
 
 def try_files() -> str | None:
-    """Return the reason why the files folder accepts no writes; None if it accepts them."""
+    """Return the reason why the files folder does not accept writes; None if it does."""
     folder = Path(settings.GADGET_FILES_DIR)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -136,7 +137,7 @@ def try_files() -> str | None:
 
 
 def try_database() -> str | None:
-    """Return the reason why the database accepts no writes; None if it accepts them.
+    """Return the reason why the database does not accept writes; None if it does.
 
     There are two transactions, because only a commit takes space on the disk. The second one also
     removes rows that a crash left behind.

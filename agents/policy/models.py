@@ -21,12 +21,13 @@ class PolicyDraft(models.Model):
         shadow_from, shadow_until: the period of shadow mode, in which the policy draft also judges
             new calls; None if shadow mode was never started.
         last_call_id: the newest call that was compared, or that existed when shadow mode started.
-        counts: the number of compared calls by real and new verdict, such as {"auto ask": 3}, and
-            of calls that could not be judged, by reason.
-        last_decided_at, last_card_id: the newest decision that was compared with these
-            approval rules; None and 0 before the first.
+        counts: for each pair of real and new verdict, such as "auto ask", the number of compared
+            calls; and for each reason, the number of calls that could not be judged.
+        last_decided_at, last_card_id: the newest decision that was compared with these approval
+            rules; None and 0 before the first comparison.
         card_counts: the number of compared cards that match these rules, by outcome; `stuck` counts
-            those that nobody could have approved, `unsure` those that a rule may or may not match.
+            the cards that nobody could have approved, `unsure` the cards that a rule may or may not
+            match.
     """
 
     organization = models.ForeignKey(
@@ -71,8 +72,8 @@ class PolicyDraft(models.Model):
 
 
 class ShadowVerdict(models.Model):
-    """A verdict of a policy draft in shadow mode that differs from the call's real verdict. It was
-    never applied."""
+    """A verdict of a policy draft in shadow mode that differs from the call's real verdict. The
+    verdict was never applied."""
 
     draft = models.ForeignKey(
         PolicyDraft, on_delete=models.CASCADE, related_name="verdicts", db_index=False

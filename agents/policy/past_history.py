@@ -1,10 +1,10 @@
-"""For proposed limits over history, rebuild the history before a recorded call from the calls that
-really started.
+"""Rebuild the history before a recorded call from the calls that really started, to check proposed
+limits over history.
 
-As in the gate, a call counts from its start; a call that ran automatically counts as soon as it was
-recorded, so that the calls of one response count each other. Approved calls that had not started
-are not counted. The history ends when the judged call was recorded, even if that call was judged
-again later.
+As in the gate, a call is counted once it has started. A call that ran automatically is counted as
+soon as it was recorded, so that a limit also covers the other calls of the same response. Approved
+calls that had not started are not counted. The history ends when the judged call was recorded, even
+if that call was judged again later.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _CALLS, _ERASED = "", "\0"
 """The keys under which calls, and calls with erased values, are counted; no param has these
 names."""
 _UNCOUNTABLE = "\1"
-"""The start of a key that ends with a param's name. Under this key, the calls whose param is not a
-number are counted."""
+"""The beginning of a key that ends with a param's name. The key counts the calls whose param is not
+a number."""
 _EXACT = Context(prec=60)
 
 
@@ -68,7 +68,7 @@ class _Timeline:
         self._started = list(accumulate((amount for _, amount in started), initial=Fraction(0)))
 
     def add_up(self, end: Moment, length: timedelta) -> Fraction:
-        """Add up the amounts of the calls that count before `end` and that started less than
+        """Add up the amounts of the calls that are counted by `end` and that started less than
         `length` before `end`."""
         before = self._entered[bisect_left(self._entries, end)]
         return before - self._started[bisect_right(self._starts, end[0] - length)]
@@ -100,8 +100,8 @@ class PastHistory:
         return _CallHistory(self, row) if row.tool in self._summed else None
 
     def list_timelines(self, row: CallRow) -> Mapping[str, _Timeline]:
-        """Return the timelines for the call's employee and tool, by amount; empty if none of their
-        calls has started."""
+        """Return the timelines for the call's employee and tool, by the name of the amount; empty
+        if none of their calls has started."""
         if row.tool not in self._started:
             self._started[row.tool] = self._load_started(row.tool)
         return self._started[row.tool].get(row.employee_id, {})
@@ -111,8 +111,8 @@ class PastHistory:
         return param in self._summed[tool]
 
     def list_succeeded(self, row: CallRow, after: After) -> Sequence[tuple[Moment, str]]:
-        """List the values of the earlier tool's successful calls in the call's run, each with the
-        moment when the call ended."""
+        """List the values in the successful calls, in the call's run, of the tool that has to be
+        called first. Each value has the moment when its call ended."""
         key = (row.tool, after)
         if key not in self._succeeded:
             self._succeeded[key] = self._load_succeeded(row.tool, after)
@@ -120,8 +120,8 @@ class PastHistory:
 
     @cached_property
     def _oldest(self) -> datetime:
-        """The time one second before the oldest judged call. The second makes sure that no call is
-        missed, because SQLite compares times as texts, whose lengths differ."""
+        """The time one second before the oldest judged call. The extra second makes sure that no
+        call is missed, because SQLite compares times as texts, whose lengths differ."""
         oldest: datetime = (
             self._judged.aggregate(oldest=Min("created_at"))["oldest"] or timezone.now()
         )
@@ -198,8 +198,8 @@ class _CallHistory:
         return _EXACT.divide(Decimal(found.numerator), Decimal(found.denominator))
 
     def find_unseen(self, after: After, values: Sequence[Any]) -> int | None:
-        """Return the index of the first value that no earlier successful call in the run had; None
-        if earlier calls had all values."""
+        """Return the index of the first value that did not occur in any earlier successful call in
+        the run; None if all values did."""
         done = self.past.list_succeeded(self.row, after)
         seen = {value for moment, value in done if moment < self._end}
         return next(

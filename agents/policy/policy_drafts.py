@@ -41,9 +41,9 @@ class ChangeKind(StrEnum):
 
 
 OF_HOSTS = (ChangeKind.ALLOW_HOST, ChangeKind.FORBID_HOST)
-"""The changes to the allowed hosts, which are for the whole organization."""
+"""The changes to the allowed hosts, which apply to the whole organization."""
 OF_CARDS = (ChangeKind.APPROVAL_RULE, ChangeKind.NO_APPROVAL_RULE)
-"""The changes to the people who must approve cards. These changes change no verdict; all other
+"""The changes to the people who must approve cards. They do not affect any verdict; all other
 changes are about calls."""
 LABELS = {
     ChangeKind.GRANT: "Allow the tool",

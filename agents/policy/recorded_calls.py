@@ -26,8 +26,8 @@ from tools.toolbox.value_readings import TODAY
 
 ROWS_AT_ONCE = 2_000
 MAX_REMEMBERED = 10_000
-"""The most entries in the cache of judged calls, and in the cache of rules. A full cache is
-cleared."""
+"""The maximum number of entries in the cache of judged calls, and in the cache of rules. A full
+cache is cleared."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,8 @@ class CallFilter:
 
     Attributes:
         organization_id: the organization whose calls are selected; None for all organizations.
-        first_id, last_id: the first and last id, inclusive; no end if `last_id` is None.
+        first_id, last_id: the first and last id, inclusive; without an upper bound if `last_id` is
+            None.
     """
 
     organization_id: int | None
@@ -175,8 +176,8 @@ class _Reach(Enum):
 
 
 class RecordedJudge:
-    """Judges recorded calls by their own snapshots and facts. If a change is given, the rules are
-    changed by it.
+    """Judges recorded calls by their own snapshots and facts. If a change is given, it is applied
+    to the rules first.
 
     Identical calls are judged only once. The params of calls matter only where the rules limit
     them.
@@ -189,7 +190,7 @@ class RecordedJudge:
         self._results = RunResults()
 
     def judge(self, row: CallRow) -> Judged:
-        """Judge a call again. A damaged record gives an outcome, not an exception."""
+        """Judge a call again. A damaged record leads to an outcome, not to an exception."""
         scope = self._change.find_scope(row.employee_id) if self._change else None
         short = (
             row.organization_id,

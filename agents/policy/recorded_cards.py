@@ -64,11 +64,11 @@ class PastCard:
     """A past card as approval rules see it.
 
     Attributes:
-        card: the card as rules compare it; with its requesters only if the ruling recorded them,
+        card: the card as rules compare it. It has its requesters only if the ruling recorded them;
             see `add_requesters`.
         person: the person who completed the approval, or who created the standing grant that
             approved the card; None if the card was not approved.
-        votes: the votes that were cast before that person's.
+        votes: the votes that were cast before that person's vote.
         rules: the rules that matched the card. For an approved card, these are the rules of that
             time, otherwise the current rules.
         is_kept: True if person, votes and rules were recorded with the approval; otherwise the
@@ -116,7 +116,7 @@ def read_cards(cards: QuerySet[Approval]) -> Iterator[list[CardRow]]:
 
 @dataclass(frozen=True)
 class RulesOfToday:
-    """The current rules, tools and people. They are used where the past ones were not recorded.
+    """The current rules, tools and people. They are used if the past ones were not recorded.
 
     Attributes:
         voters: the members of the organization, by user id.
@@ -127,7 +127,7 @@ class RulesOfToday:
     voters: Mapping[int, Voter]
 
     def recall(self, row: CardRow) -> PastCard:
-        """Return the card in its past state. If the card was not approved, its votes are missing,
+        """Return the card in its past state. If the card was not approved, its votes are missing;
         see `load_votes`.
 
         Raises:
@@ -194,7 +194,7 @@ def read_judgment(row: CardRow) -> dict[str, Any]:
 
 
 def add_requesters(cards: Collection[PastCard]) -> list[PastCard]:
-    """Return the cards with those of their requesters who are still known."""
+    """Return the cards, each with those of its requesters who are still known."""
     wanted = [
         Approval(pk=each.row.pk, run_id=each.row.run_id, tool_call_id=each.row.call_id)
         for each in cards

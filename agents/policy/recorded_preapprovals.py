@@ -39,8 +39,8 @@ def find_granted(chosen: CallFilter) -> dict[int, int]:
 
 
 class PreapprovalChecker:
-    """Checks again whether standing grants approve recorded calls. The terms of each snapshot's
-    grants are read once."""
+    """Checks again whether standing grants approve recorded calls. The terms of the grants in each
+    snapshot are read only once."""
 
     def __init__(self) -> None:
         self._grants: dict[tuple[int, str], list[GrantTerms]] = {}

@@ -28,7 +28,7 @@ from agents.policy.recorded_rulings import CheckedApproval, check_ruling, read_r
 CALLS_AT_ONCE = 20_000
 """The size of one part of a replay, as a number of call ids. A process takes one part at a time."""
 MAX_EXPLAINED = 5
-"""The most reasons that one part lists for calls that could not be replayed."""
+"""The maximum number of reasons that one part lists for calls that could not be replayed."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class ReplayReport:
     unreadable: dict[str, int] = field(default_factory=dict)
 
     def add(self, call_id: int, judged: Judged) -> None:
-        """Count a replayed call, and list its differences."""
+        """Count a replayed call, and add its differences to the list."""
         if judged.kind is ReplayOutcome.UNKNOWN or judged.differences:
             self.counts["different"] += 1
             self.differences.append(f"call {call_id}: {'; '.join(judged.differences)}")
@@ -65,11 +65,11 @@ class ReplayReport:
                 self.unreadable.setdefault(judged.reason, call_id)
 
     def add_preapproval(self, call_id: int, checked: CheckedApproval) -> None:
-        """Count a recorded approval by a standing grant, and list its difference."""
+        """Count a recorded approval by a standing grant, and add its difference to the list."""
         self._add_checked(self.preapprovals, call_id, checked)
 
     def add_ruling(self, call_id: int, checked: CheckedApproval) -> None:
-        """Count an approval under approval rules, and list its difference."""
+        """Count an approval under approval rules, and add its difference to the list."""
         self._add_checked(self.rulings, call_id, checked)
 
     def _add_checked(self, counts: Counter[str], call_id: int, checked: CheckedApproval) -> None:

@@ -39,7 +39,7 @@ from tools.toolbox.approval_rules import (
 )
 
 MAX_LISTED = 200
-"""The most changed cards that a report lists; further cards are only counted."""
+"""The maximum number of changed cards that a report lists; further cards are only counted."""
 MAX_REMEMBERED = 10_000
 
 
@@ -153,9 +153,9 @@ class CardJudge:
         """Judge the cards that the policy draft concerns, in their order; all other cards are left
         out.
 
-        Costs no query if the policy draft concerns none of them; otherwise, one for the votes, and
-        the queries of `find_requesters` if a rule excludes requesters. A damaged record gives an
-        outcome, not an exception.
+        Makes no query if the policy draft does not concern any of the cards; otherwise, one query
+        for the votes, and those of `find_requesters` if a rule excludes requesters. A damaged
+        record leads to an outcome, not to an exception.
         """
         found = [each for row in rows if (each := self._recall(row)) is not None]
         past = {each.row.pk: each for each in found if isinstance(each, PastCard)}
@@ -254,8 +254,9 @@ class CardCounts:
     """The numbers of cards that the policy draft concerns, by outcome.
 
     Attributes:
-        stuck: the number of these that current members could not approve under the policy draft.
-        unsure: the number of these that a rule covers only because it cannot be ruled out.
+        stuck: the number of these cards that current members could not approve under the policy
+            draft.
+        unsure: the number of these cards that a rule covers only because it cannot be ruled out.
     """
 
     outcomes: Counter[CardOutcome] = field(default_factory=Counter)
@@ -285,7 +286,7 @@ class RuleReport:
         compared: the number of cards that were read.
         by_tool, by_employee: the counts for each tool, and for each employee's id.
         kept, assumed: the number of approvals judged by recorded groups, and by current groups.
-        alarming, changed: the newest changed cards: the alarming ones, and all others.
+        alarming, changed: the newest changed cards that are alarming, and the newest other ones.
     """
 
     compared: int = 0
@@ -325,7 +326,7 @@ def simulate_rules(
     policy draft.
 
     Args:
-        limit: the most cards to judge.
+        limit: the maximum number of cards to judge.
     """
     report, judge = RuleReport(), CardJudge(organization, changes)
     for rows in read_cards(find_cards(organization.pk).order_by("-pk")[:limit]):

@@ -29,13 +29,14 @@ from agents.runs.models import ToolCall
 
 MAX_POLICY_DRAFTS = 50
 MAX_SHADOWS = 5
-"""The most policy drafts of an organization that may be in shadow mode at a time."""
+"""The maximum number of policy drafts of an organization that may be in shadow mode at the same
+time."""
 MAX_NAME = 80
 CALLS_AT_ONCE = 2_000
 SETTLED_AFTER = timedelta(minutes=1)
 _COMPARED_UNTIL = timedelta(days=1)
-"""The time after the end of shadow mode in which a policy draft is still compared with calls that
-were not settled at its end."""
+"""The time after the end of shadow mode during which a policy draft is still compared with calls
+that were not settled when shadow mode ended."""
 
 
 def list_policy_drafts(member: Membership) -> list[PolicyDraft]:
@@ -241,8 +242,8 @@ def compare_cards(policy_draft: PolicyDraft, most: int = CARDS_AT_ONCE) -> int:
 
 
 def _find_settled(policy_draft: PolicyDraft) -> CallFilter:
-    """Return a filter for the next settled calls. It ends before the first call that is too young,
-    or newer than the end of shadow mode."""
+    """Return a filter for the next settled calls. It ends before the first call that is too young
+    or was recorded after shadow mode ended."""
     calls = ToolCall.objects.filter(
         organization_id=policy_draft.organization_id, pk__gt=policy_draft.last_call_id
     )

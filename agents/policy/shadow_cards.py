@@ -24,15 +24,15 @@ STUCK = "stuck"
 UNSURE = "unsure"
 _DECIDED = (*APPROVED_STATES, ApprovalStatus.DENIED)
 _EARLY = timedelta(seconds=1)
-"""The time by which the search begins earlier, so that no decision is missed: SQLite compares times
-as texts, whose lengths differ."""
+"""The amount of time by which the search starts earlier, so that no decision is missed: SQLite
+compares times as texts, whose lengths differ."""
 
 
 def compare_decisions(
     policy_draft: PolicyDraft, changes: Iterable[PolicyChange], age: timedelta, most: int
 ) -> int:
-    """Judge the next decisions that are at least this old by the policy draft, and record the
-    changed outcomes. Return the number of decisions.
+    """Judge the next decisions of at least this age by the policy draft, and record the outcomes
+    that it changes. Return the number of decisions.
 
     If two sweepers compare the same decisions, only one of them counts the decisions.
     """

@@ -22,7 +22,7 @@ from agents.policy.recorded_calls import (
 from agents.runs.models import CallStatus
 
 MAX_LISTED = 200
-"""The most changed calls that a report lists; further calls are only counted."""
+"""The maximum number of changed calls that a report lists; further calls are only counted."""
 RUNS_ALONE = ("auto", PREAPPROVED)
 
 
@@ -56,7 +56,7 @@ class SimulationReport:
             the policy draft.
         by_tool, by_employee: the same numbers for each tool, and for each employee's id.
         skipped: the number of calls that could not be judged, by reason.
-        unknown: the number of calls for which the policy draft needs an unrecorded fact, by fact.
+        unknown: for each unrecorded fact, the number of calls for which the policy draft needs it.
         alarming: the newest changed calls that are alarming.
         changed: the newest other changed calls.
         alarming_count: the number of all alarming calls.
@@ -113,7 +113,7 @@ def simulate(organization_id: int, changes: Iterable[PolicyChange], limit: int) 
     policy draft.
 
     Args:
-        limit: the most calls to judge.
+        limit: the maximum number of calls to judge.
     """
     report, chosen = SimulationReport(), CallFilter(organization_id)
     judge = RecordedJudge(ChangedRules(organization_id, changes, chosen.find().reverse()[:limit]))

@@ -1,4 +1,4 @@
-"""Adapt requests to the fields and forms that a model server refuses, for each address and model.
+"""Adapt requests to model servers that refuse certain fields or forms, for each address and model.
 
 An adaptation is learned only from an error that names a field of the request and says that it is
 not supported; if only a value is out of range, the admin has to change it. The run's page shows
@@ -14,16 +14,15 @@ from typing import Any
 Body = dict[str, Any]
 
 LONGEST_WORDS = 10_000
-"""The most characters of an error that are searched."""
+"""The maximum number of characters of an error that are searched."""
 MOST_AT_ONCE = 4
-"""The most adaptations that may be learned from one request."""
+"""The maximum number of adaptations that may be learned from one request."""
 _STATUSES = frozenset({400, 404, 405, 415, 422, 500, 501})
 _NEEDED = frozenset({"model", "messages", "tools", "tool_choice"})
 _PLAIN_WORDS = frozenset({"temperature", "stream"})
 """The fields without an underscore that an error may name without quotes."""
 _ECHOED = frozenset({"input", "ctx", "url", "failed_generation", "param", "loc"})
-"""The fields of an error that repeat the request, or that contain nothing but the name of a
-field."""
+"""The fields of an error that repeat the request, or that contain only the name of a field."""
 _UNSUPPORTED = re.compile(
     r"unsupported|n.t support|not? (?:\w+ )?support|not (?:permitted|allowed|available)|unrecogni[sz]ed|unknown"
     r"|unexpected|forbidden|deprecated|only the default|must be verified|extra (?:inputs|fields)|set \w+ ?(?:=|to)"

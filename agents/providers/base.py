@@ -127,7 +127,7 @@ class ModelResponse:
             there is none.
         adaptations: the changes to the usual request that were needed because the server refused
             it, in words.
-        learned: the adaptations that this request has learned.
+        learned: the adaptations that were learned from this request.
     """
 
     message: dict[str, Any]
@@ -150,7 +150,8 @@ class ProviderError(Exception):
             answer_cut, answer_filtered, call_as_text, missing_call, empty_answer.
         transient: True if a retry can help.
         retry_after: the number of seconds that the server asked us to wait.
-        most_tries: the most attempts if responses are unusable; None for the usual number.
+        most_tries: the maximum number of attempts if responses are unusable; None for the usual
+            number.
         usage: the usage of a complete or partial response that is unusable.
         duration_ms: the time from the request to the failure.
         text: the text of a response that was cut off.
@@ -205,8 +206,8 @@ class Provider(Protocol):
         host takes longer than `seconds`."""
 
     def check(self) -> str:
-        """Send a request that costs nothing, to check that the provider works with these settings.
-        Return a warning, or an empty text.
+        """Send a free request to check that the provider works with these settings. Return a
+        warning, or an empty text.
 
         Raises:
             ProviderError

@@ -56,8 +56,8 @@ class SentRequest:
 class HttpProvider(ABC):
     """A provider over HTTP. Subclasses send the request and read the response.
 
-    A request is retried only quickly, and only if nothing was received. The caller decides about
-    longer waits.
+    A failed request is retried only after a short pause, and only if nothing was received. The
+    caller decides about longer waits.
     """
 
     def __init__(self, config: ProviderConfig, base_url: str) -> None:
@@ -186,8 +186,8 @@ def check_address(base_url: str, api_key: str) -> None:
 
 
 def estimate_usage(request: ModelRequest, response: dict[str, Any]) -> Usage:
-    """Estimate the tokens of a request and its response from their lengths, for servers that report
-    no usage."""
+    """Estimate the tokens of a request and its response from their lengths, for servers that do not
+    report the usage."""
     asked = json.dumps([request.messages, request.tools], ensure_ascii=False)
     responded = json.dumps(response, ensure_ascii=False)
     tokens = [math.ceil(len(text) * TOKENS_PER_CHARACTER) for text in (asked, responded)]

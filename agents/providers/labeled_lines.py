@@ -11,8 +11,8 @@ from agents.providers.relaxed_json import Pair, UnreadableError, join_items, rea
 MAX_LINES = 2_000
 MAX_DEPTH = 15
 MAX_VALUES = 40
-"""The most JSON values in a text. The number is limited because each value costs a copy of the rest
-of the text."""
+"""The maximum number of JSON values in a text. The number is limited because the rest of the text
+is copied for each value."""
 _FENCE = re.compile(r"\s*(?:```|~~~)[^`]*")
 _BULLET = re.compile(r"(?:[-*+•]|\d{1,2}[.)])[ \t]{1,8}")
 _LABEL = re.compile(

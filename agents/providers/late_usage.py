@@ -14,9 +14,10 @@ from tools.network.transport import within
 
 GRACE_S = 0.25
 """The number of seconds to wait for the end of a stream after its response. Nearly all servers send
-both at once."""
+both at the same time."""
 LONGEST_GRACE_S = 2.0
-"""The most seconds to wait for a server that sends a finish reason early and then continues."""
+"""The maximum number of seconds to wait for a server that sends a finish reason early and then
+continues."""
 DRAIN_S = 0.2
 MAX_THREADS = 128
 _slots = threading.BoundedSemaphore(MAX_THREADS)

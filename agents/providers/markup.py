@@ -16,8 +16,8 @@ _PARAM = re.compile(r"(?:\w+:)?(?:param|parameter|arg|argument|input|property|fi
 
 
 class Markup(dict[str, Any]):
-    """An element that contains other elements or has attributes. Where a text is expected, it can
-    stand for a text with markup."""
+    """An element that contains other elements or has attributes. If a text is expected, the element
+    may be a text that contains markup."""
 
 
 @dataclass

@@ -1,5 +1,5 @@
-"""Find a call that a model wrote as plain text. Such a text consists of nothing but the name of an
-offered tool and params that this tool takes.
+"""Find a call that a model wrote as plain text. Such a text consists only of the name of an offered
+tool and params that this tool takes.
 
 The text is parsed in several notations, and the result is only compared with the tool's schema,
 never run. A text with other content, such as figures about a tool, is a response.
@@ -117,8 +117,8 @@ class _Tool:
         )
 
     def accepts_only(self, value: Any) -> bool:
-        """Return True if the value, or the values of a list, may be the tool's params in their
-        order, written without their names."""
+        """Return True if the value, or the values of a list, may be the tool's params, written in
+        order and without names."""
         values = value if isinstance(value, list) else [value]
         required = self.schema.get("required")
         least = len(required) if isinstance(required, list) else 0
@@ -132,12 +132,12 @@ class _Tool:
 
 
 def know_no_schema(_: str) -> None:
-    """Return None, as a `FindSchema` that knows no tool's params."""
+    """Return None. This is a `FindSchema` for which the params of every tool are unknown."""
 
 
 def find_named_call(text: str, offered: Offered) -> str | None:
-    """Return the internal name of the first called tool if the text is nothing but calls of offered
-    tools; None otherwise."""
+    """Return the internal name of the first called tool if the text consists only of calls of
+    offered tools; None otherwise."""
     text = _FENCE.sub(lambda fence: fence[1] if offered.look_up(fence[1].strip()) else "", text)
     text = _SPECIAL_TOKEN.sub("", text).strip()
     if (speaker := _SPEAKER.match(text)) is not None:
@@ -264,8 +264,8 @@ def _find_by_value(value: dict[str, Any], offered: Offered) -> str | None:
 
 
 def _has_input(params: dict[str, Any], tool: _Tool) -> bool:
-    """Return True if there is only one value, and it is a dict of the tool's params, or the tool's
-    only param under a usual name."""
+    """Return True if there is only one value, and it is either a dict of the tool's params or,
+    under a key such as `input`, the plain values of these params."""
     name, only = next(iter(params.items()))
     is_input = _INPUT.fullmatch(name) is not None
     is_object = (isinstance(only, dict) or is_input) and tool.accepts(only)
@@ -273,8 +273,8 @@ def _has_input(params: dict[str, Any], tool: _Tool) -> bool:
 
 
 def _find_inside(value: dict[str, Any], offered: Offered, depth: int) -> str | None:
-    """Return the tool's name if the only value is a call, or a list of calls, and its key is a
-    usual one for calls; None otherwise."""
+    """Return the tool's name if the only value is a call, or a list of calls, and its key is
+    commonly used for calls; None otherwise."""
     inner = [(key, each) for key, each in value.items() if not _BESIDE.fullmatch(key)]
     is_around = (
         len(inner) == 1 and isinstance(inner[0][1], dict | list) and _AROUND.fullmatch(inner[0][0])
@@ -283,7 +283,7 @@ def _find_inside(value: dict[str, Any], offered: Offered, depth: int) -> str | N
 
 
 def _get_name(value: Any) -> Any:
-    """Return the name in a dict or list that contains nothing else, as in `{"function": {"name":
+    """Return the name in a dict or list that contains only a name, as in `{"function": {"name":
     "x"}}`; return any other value unchanged."""
     if isinstance(value, list):
         return value[0] if len(value) == 1 else value

@@ -31,7 +31,7 @@ from tools.contract import PrivateHosts
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _NO_KEY = "none"
 MAX_MODELS = 500
-"""The most models of one server for which a process remembers adaptations."""
+"""The maximum number of models of one server for which a process remembers adaptations."""
 NO_TOOLS = (
     "But the server says that its model's template does not support tools, so it silently drops them. "
     "Start it with a template that supports tools, or choose another model."

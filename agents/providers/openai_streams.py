@@ -90,7 +90,7 @@ class _EventStream:
         self._is_returned = False
 
     def add_event(self, event: bytes) -> None:
-        """Add an event. Once the response has been returned, only the event's usage counts."""
+        """Add an event. Once the response has been returned, only the event's usage is read."""
         if self.is_done or event.startswith(b"[DONE]"):
             self.is_done = True
             return
@@ -130,8 +130,8 @@ class _EventStream:
 
 
 def is_complete(message: dict[str, Any]) -> bool:
-    """Return True if a message without a finish reason looks complete, because it has whole calls,
-    or text besides reasoning."""
+    """Return True if a message without a finish reason looks complete, because it has complete
+    calls, or text in addition to reasoning."""
     calls = message.get("tool_calls") or []
     if calls:
         functions = [call["function"] for call in calls]
@@ -185,8 +185,8 @@ def _parse_usage(completion: dict[str, Any]) -> Usage | None:
 
 
 def _find_cached_tokens(usage: dict[str, Any]) -> int:
-    """Return the number of cached input tokens, from the field of OpenAI, of DeepSeek, or of small
-    servers; 0 if no field has a number."""
+    """Return the number of cached input tokens, from the field that OpenAI, DeepSeek or small
+    servers use; 0 if no field has a number."""
     details = usage.get("prompt_tokens_details")
     counts = (
         details.get("cached_tokens") if isinstance(details, dict) else None,

@@ -1,9 +1,9 @@
 """Separate a model's reasoning, `<think>…</think>`, from the rest of its response, which may arrive
 in pieces.
 
-A tag does not count after a quote or backtick, nor inside a fenced code block, because other text
-may mention such tags. An unclosed block is reasoning if its tag began a line; otherwise the tag was
-only mentioned.
+A tag is ignored after a quote or backtick and inside a fenced code block, because the text may only
+mention it there. An unclosed block is reasoning if its tag began a line; otherwise the tag was only
+mentioned.
 """
 
 import re
@@ -19,7 +19,7 @@ _FENCE = "```"
 
 
 class ReasoningSplitter:
-    """Separates reasoning from a text that arrives in pieces, in time that is linear in the text's
+    """Separates reasoning from a text that arrives in pieces, in time proportional to the text's
     length."""
 
     def __init__(self) -> None:

@@ -21,7 +21,8 @@ _KEYWORDS = frozenset({"await", "const", "let", "var", "return"})
 _ANNOUNCEMENT = frozenset(
     {"calling", "invoking", "running", "executing", "using", "tool", "function", "the", "with"}
 )
-"""The words with which a model announces a call, beside the call's name and outside brackets."""
+"""The words with which a model announces a call; they are next to the call's name and outside
+brackets."""
 _WORDS = {"true": True, "True": True, "false": False, "False": False, "null": None, "None": None}
 _NUMBER = re.compile(r"-?\d{1,15}(\.\d{1,15})?")
 _END = ("", "")
@@ -40,10 +41,11 @@ class _Word(str):
 
 
 def read_relaxed(text: str) -> list[Any]:
-    """Return the values and pairs in the text. A bracket that is not closed ends with the text.
+    """Return the values and pairs in the text. A bracket that is not closed ends at the end of the
+    text.
 
     Raises:
-        UnreadableError: the text has another structure, such as words of a sentence.
+        UnreadableError: the text has a different structure, such as a sentence.
     """
     return _TokenReader(text).read_items("", 0)
 

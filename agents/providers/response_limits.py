@@ -3,7 +3,8 @@
 from agents.providers.base import ProviderError
 
 MAX_CHARACTERS = 1_000_000
-"""The most characters of one response, including its reasoning and the params of its calls."""
+"""The maximum length of one response, in characters, including its reasoning and the params of its
+calls."""
 BLOCK = 200
 """The number of characters at the end of the text that are searched for in the text before them.
 These characters may themselves repeat a shorter unit."""
@@ -56,8 +57,8 @@ def is_repeating(text: str) -> bool:
 
 
 def _is_table(text: str) -> bool:
-    """Return True if every whole row has cells between bars, tabs, commas or semicolons, or if only
-    numbers stand between these separators."""
+    """Return True if every complete row has cells between bars, tabs, commas or semicolons, or if
+    there are only numbers between these separators."""
     has_letters = any(letter.isalpha() for letter in text)
     rows = [row.strip() for row in text.splitlines()[1:-1] if row.strip()]
     has_rows = bool(rows) and all(

@@ -16,8 +16,8 @@ from agents.providers.wire_json import read_json
 from tools.contract import make_storable
 
 MAX_TOKENS = 10_000_000
-"""The most tokens that one response can count. A higher number is wrong, and could overflow a run's
-sum."""
+"""The maximum number of tokens that are counted for one response. A higher number is wrong, and
+could overflow a run's sum."""
 _LONGEST_START = 5
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -165,7 +165,7 @@ class TextRelay:
         self._pass_on(text[: len(text) - len(self._half)])
 
     def finish(self) -> None:
-        """At the end, pass on what was held back: a lone surrogate, and text that only looked like
+        """Pass on the text that was held back: a lone surrogate, or text that only looked like
         reasoning."""
         self._pass_on(self._half + self._strip_gap(self._splitter.finish()))
 

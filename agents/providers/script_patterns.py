@@ -1,5 +1,5 @@
-"""Search tasks for the regular expressions in scripts. RE2 runs the searches, in time linear in the
-text's length."""
+"""Search tasks for the regular expressions in scripts. RE2 runs the searches, in time proportional
+to the text's length."""
 
 import functools
 from typing import Any
@@ -9,7 +9,7 @@ import re2
 MAX_PATTERN = 500
 _LARGEST_PROGRAM = 5_000
 _MEMORY = 2**20
-"""The most bytes of memory that one pattern may use."""
+"""The maximum amount of memory, in bytes, that one pattern may use."""
 
 
 def check_pattern(pattern: str) -> None:

@@ -30,8 +30,8 @@ summary, reason) · `results(tool)` the successful ones · `denied(tool)` those 
 the regular expression · `offered(tool)` true if the employee may use it · in a call with
 `for_each`: `item` and `index`.
 
-Expressions are evaluated in Jinja's sandbox: they change no values and reach nothing private. Their
-time and memory have no limit, so only people who run the installation may write scripts.
+Expressions are evaluated in Jinja's sandbox: they cannot change values or reach anything private.
+Their time and memory have no limit, so only people who run the installation may write scripts.
 
 Nothing is remembered between requests: the messages alone determine the next pass (the ids of calls
 contain their pass), so a retry after a crash gives the same answer. The only exception is
@@ -216,8 +216,8 @@ class ScriptedProvider:
 
 
 def _fail(failure: ScriptedFailure, place: tuple[str, str, int]) -> None:
-    """Raise the failure, unless it has already happened `times` times at this place. A place is a
-    script, a task and the number of a pass."""
+    """Raise the failure, unless it has already happened `times` times at this place. A place is the
+    combination of a script, a task and the number of a pass."""
     if failure.times is not None:
         with _failed_lock:
             if _failed_times[place] >= failure.times:

@@ -1,5 +1,5 @@
-"""Translate the errors of model servers into ProviderErrors, with a code, a sentence, and whether a
-retry can help."""
+"""Translate the errors of model servers into ProviderErrors, each with a code, a sentence, and a
+flag that says whether a retry can help."""
 
 import email.utils
 import math
@@ -112,7 +112,8 @@ def build_body_error(error: Any, secret: str) -> ProviderError:
 
 
 def build_still_too_long_error(error: ProviderError) -> ProviderError:
-    """Build the error for a conversation that is too long although older results were shortened."""
+    """Build the error for a conversation that is still too long after older results were
+    shortened."""
     advice = "It is still too long after older results were shortened. Ask for less, or use a model with more context."
     return ProviderError(error.code, f"{error.message}. {advice}", transient=False)
 
@@ -139,8 +140,8 @@ def _build_error(status: int | None, body: Any, shown: str, secret: str) -> Mode
 
 
 def _describe_kind(error: ModelServerError, kind: ErrorKind | None, words: str) -> ModelServerError:
-    """Add to the error what is known about its kind: the context limit that the server named, or
-    the most attempts."""
+    """Add facts about its kind to the error: the context limit that the server named, or the
+    maximum number of attempts."""
     if error.code == CONTEXT_TOO_LONG:
         error.window = find_window(_unwrap_error(error.body), words)
     elif kind is not None and kind.code == BROKEN_CALL:

@@ -1,4 +1,4 @@
-"""Assemble a message from streamed pieces, whichever way the server splits it."""
+"""Assemble a message from streamed pieces, however the server splits it."""
 
 import json
 from collections.abc import Callable

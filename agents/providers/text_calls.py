@@ -2,8 +2,8 @@
 of calls.
 
 Such a call is never run. It is recognized by an offered tool's name after a marker of calls, such
-as `<tool_call>`, or because the text, or its last part, is nothing but a call as JSON or code.
-Names in code spans, quotations, and code blocks followed by prose do not count.
+as `<tool_call>`, or because the text, or its last part, consists only of a call as JSON or code.
+Names in code spans, quotations, and code blocks followed by prose are ignored.
 """
 
 import json
@@ -22,14 +22,14 @@ from agents.providers.named_calls import (
 )
 
 MAX_EXAMINED = 40
-"""The most tool names that are examined at each end of a text."""
+"""The maximum number of tool names that are examined at each end of a text."""
 MAX_READ = 20_000_000
-"""The most characters that are read in search of a call's beginning. A limit is needed because the
-text is read to its end from each candidate."""
+"""The maximum number of characters that are read to find the beginning of a call. A limit is needed
+because, from each candidate, the text is read to its end."""
 _MOST_PARTS = 8
 _LONGEST_PARAMS = 20_000
 _NEAR = 300
-"""The most characters between the beginning of a call and the tool's name."""
+"""The maximum number of characters between the beginning of a call and the tool's name."""
 _NAME = re.compile(r"[\w][\w.\-]*")
 _FENCE = re.compile(r"^[^\n`]*```+[^\n`]*$|^(?=[^\n`]*$)[^\n]*?~~~[^\n]*$", re.MULTILINE)
 _QUOTED_LINE = re.compile(r"^[ \t]*>[ \t][^\n]*$", re.MULTILINE)
@@ -67,7 +67,7 @@ _IDENTITY = re.compile(
 )
 _DECODER = json.JSONDecoder(strict=False)
 _INPUT = re.compile(r"(?:action|tool|function)_?input", re.I)
-"""Keys whose value is a call's input, which need not be a dict."""
+"""The keys whose value is a call's input, which may be something other than a dict."""
 _WRAPPED = ("function", "function_call", "tool_call", "tool_calls", "tool_uses", "calls", "action")
 
 
@@ -87,8 +87,8 @@ def find_text_call(
     is_parsed: bool,
     find_schema: FindSchema = know_no_schema,
 ) -> str | None:
-    """Return the internal name of the tool whose call the text is or contains; None if it contains
-    no call.
+    """Return the internal name of the called tool if the text is or contains a call; None
+    otherwise.
 
     Args:
         is_parsed: True if the server has parsed a call of this model before, so that a call after
@@ -133,8 +133,8 @@ def _find_announced(text: str, find_offered: FindOffered) -> str | None:
 
 
 def _unwrap(text: str) -> str:
-    """Remove the backticks from a text that is one code span, or nothing but code blocks; return
-    other texts unchanged."""
+    """Remove the backticks from a text that is one code span, or consists only of code blocks;
+    return other texts unchanged."""
     if _FENCE.match(text):
         lines = text.splitlines()
         fences = {number for number, line in enumerate(lines) if _FENCE.fullmatch(line)}
@@ -283,8 +283,8 @@ def _stands_alone(text: str, at_marker: int) -> bool:
 
 
 def _find_last_call(text: str, names: list[_Named], find_offered: FindOffered) -> str | None:
-    """Return the tool if the text, from shortly before one of the names to the end, is nothing but
-    a call; None otherwise."""
+    """Return the tool if the end of the text, beginning shortly before one of the names, consists
+    only of a call; None otherwise."""
     left = MAX_READ
     for begin, is_line in dict.fromkeys(_list_beginnings(text, names)):
         last = text[begin:].strip()
@@ -326,14 +326,14 @@ def _find_first_value(text: str, find_offered: FindOffered) -> str | None:
 
 
 def _find_values_called(text: str, find_offered: FindOffered) -> str | None:
-    """Return the tool of the first call if the text is nothing but JSON values, each of them a
-    call; None otherwise."""
+    """Return the tool of the first call if the text consists only of JSON values that are all
+    calls; None otherwise."""
     called = [_find_called(value, find_offered) for value in _parse_values(text)]
     return called[0] if called and all(called) else None
 
 
 def _find_only_call(text: str, find_offered: FindOffered) -> str | None:
-    """Return the tool of the first call if the text is nothing but calls; None otherwise."""
+    """Return the tool of the first call if the text consists only of calls; None otherwise."""
     if text[:1] in ("{", "[") and next(_parse_values(text), None) is not None:
         return _find_values_called(text, find_offered)
     names = _list_names(text[: 2 * _NEAR], find_offered)
@@ -354,7 +354,8 @@ def _find_only_call(text: str, find_offered: FindOffered) -> str | None:
 
 
 def _is_code(text: str, first: _Named, find_offered: FindOffered) -> bool:
-    """Return True if the text is nothing but calls as code, beginning with a call of this name."""
+    """Return True if the text consists only of calls written as code, and the first call has this
+    name."""
     name: _Named | None = first
     for _ in range(MAX_EXAMINED):
         if name is None:
@@ -370,7 +371,7 @@ def _is_code(text: str, first: _Named, find_offered: FindOffered) -> bool:
 
 
 def _parse_values(text: str) -> Iterator[Any]:
-    """Yield the JSON values in the text; nothing if the text contains anything else."""
+    """Yield the JSON values in the text; yield nothing if the text contains anything else."""
     values, position = [], 0
     try:
         while position < len(text):

@@ -2,8 +2,8 @@
 there is one, with the guards of `tools.network.transport`.
 
 A read checks the cancel scope of its thread ten times a second, so it ends when the run is stopped
-or the deadline passes, even if a server sends slowly. Neither a second thread nor closing the
-socket during a read is needed.
+or the deadline passes, even if a server sends slowly. So no second thread is needed, and the socket
+need not be closed during a read.
 """
 
 import math
@@ -58,14 +58,14 @@ class CancelScope(RequestGuard):
         self._started_at = time.monotonic()
 
     def limit_silence(self, seconds: float | None) -> None:
-        """Allow this many seconds without a new part of the response, beginning now; None sets no
-        limit."""
+        """Allow this many seconds without a new part of the response, beginning now; None removes
+        the limit."""
         self._silence_s = seconds
         self.note_content()
 
     def note_content(self) -> None:
         """Record that a part of the response has arrived; data that only keeps the connection alive
-        does not count."""
+        is ignored."""
         silent_until = math.inf if self._silence_s is None else time.monotonic() + self._silence_s
         self.deadline = min(self._last_moment, silent_until)
 

@@ -6,7 +6,7 @@ CALL_AS_TEXT = "call_as_text"
 MISSING_CALL = "missing_call"
 EMPTY_RESPONSE = "empty_answer"
 MAX_TRIES = 2
-"""The most attempts if another request rarely gives a better response."""
+"""The maximum number of attempts if another request rarely leads to a better response."""
 MAX_TRIES_IF_BROKEN = 3
 _HINTS = {
     CALL_AS_TEXT: "Your last response was a tool call written as text, so nothing was run. Call the tool through your "
@@ -30,8 +30,8 @@ def find_hint(code: str) -> str:
 def build_useless_error(
     code: str, message: str, usage: Usage | None, most_tries: int = 0
 ) -> ProviderError:
-    """Build the error for a response that cannot be used; `most_tries` is the most attempts, 0 for
-    no retry."""
+    """Build the error for a response that cannot be used; `most_tries` is the maximum number of
+    attempts, or 0 if there is no retry."""
     error = ProviderError(code, message, transient=bool(most_tries))
     error.usage, error.most_tries = usage, most_tries
     return error

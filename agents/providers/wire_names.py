@@ -56,7 +56,7 @@ class WireNames:
         unchanged if there is none.
 
         Some models add text from their prompt to a name, as in `functions.data__find:0` or
-        `data__find<|channel|>json`. Such a name counts if exactly one offered tool fits it.
+        `data__find<|channel|>json`. Such a name is accepted if exactly one offered tool fits it.
         """
         exact = self.find_offered(called)
         if exact is not None or len(called) > MAX_CALLED:

@@ -47,7 +47,7 @@ class Hole(NamedTuple):
     writers: Sequence[str]
 
     def shrink(self, found: Collection[int], writers: Writers) -> list[Hole]:
-        """Return the ranges of the hole that are still missing, with those of its writers that are
+        """Return the ranges of the hole that are still missing, each with the writers that are
         still open."""
         waits_for = sorted(writers.ids.intersection(self.writers))
         inside = sorted(pk for pk in found if self.first <= pk <= self.last)
@@ -68,6 +68,6 @@ def find_writers(log: type[Model]) -> Writers:
 
 
 def list_gaps(after: int, ids: Sequence[int]) -> list[tuple[int, int]]:
-    """List the ranges of missing ids, each as first and last, between `after` and the last of these
-    ascending ids."""
+    """List the ranges of ids that are missing between `after` and the last of these ascending ids.
+    Each range has its first and last id."""
     return [(lower + 1, upper - 1) for lower, upper in pairwise([after, *ids]) if upper - lower > 1]

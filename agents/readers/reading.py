@@ -24,22 +24,23 @@ from agents.runs.engine.timing import timing
 logger = logging.getLogger(__name__)
 
 AT_ONCE = 200
-"""The most rows that are read in one transaction: on SQLite, other writers wait until it ends."""
+"""The maximum number of rows that are read in one transaction: on SQLite, other writers wait until
+it ends."""
 PATIENCE_S = 5.0
-"""The seconds for which a reader waits for a missing row; if the row comes later, it is read out of
-order."""
+"""The number of seconds for which a reader waits for a missing row; if the row appears later, it is
+read out of order."""
 
 
 @dataclass(frozen=True)
 class Reader:
-    """A reader of a log, which writes what follows from the log's rows.
+    """A reader of a log, which writes the consequences of the log's rows.
 
     Attributes:
         name: the name of the reader's cursor.
         log: a model whose rows are only added, with ascending ids.
         select: selects the rows that the reader wants, with columns from other tables; other rows
             are skipped.
-        write: writes what follows from some of these rows, in the transaction that moves the
+        write: writes the consequences of some of these rows, in the transaction that moves the
             cursor. A row is repeated only if that transaction was rolled back.
     """
 
@@ -87,11 +88,11 @@ def find_oldest_cursor(log: type[Model]) -> int:
     """Return the id up to which all readers and other cursors have read this log: rows after it
     must not be deleted.
 
-    A hole counts as unread, because its rows may still appear. A reader may be up to a batch behind
-    if it wants none of the newest rows.
+    A hole is treated as unread, because its rows may still appear. A reader may be up to a batch
+    behind if it wants none of the newest rows.
 
     Raises:
-        ValueError: nothing follows this log.
+        ValueError: no reader or other cursor follows this log.
     """
     cursors = {cursor.reader: cursor for cursor in ReaderCursor.objects.all()}
     found = [_find_place(cursors.get(reader.name)) for reader in READERS if reader.log is log]
@@ -139,7 +140,7 @@ def _read_batch(reader: Reader, most: int, tried: list[int] | None = None) -> bo
     skip.
 
     Args:
-        tried: gets the ids of the rows before they are read.
+        tried: receives the ids of the rows before they are read.
     """
     cursor, _ = ReaderCursor.objects.get_or_create(reader=reader.name)
     new = list(_list_ids(reader.log, cursor.position)[:most])
@@ -170,7 +171,7 @@ def _give_up(reader: Reader, pk: int) -> bool:
 
 
 def _lock(reader: Reader) -> ReaderCursor | None:
-    """Lock the reader's cursor; return None while another worker reads for it."""
+    """Lock the reader's cursor; return None if another worker is reading for it."""
     cursors = ReaderCursor.objects.select_for_update(skip_locked=True)
     return cursors.filter(reader=reader.name).first()
 

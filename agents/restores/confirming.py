@@ -18,8 +18,8 @@ from agents.restores.models import RestoredLimit
 
 
 class LimitOutcome(StrEnum):
-    """The values that an admin can choose for a line: the restored values, the newer values, or the
-    stricter of both for each field."""
+    """The values that an admin can choose for a line: the restored values, the newer values, or,
+    for each field, the stricter of the two."""
 
     RESTORED = "restored"
     NEWER = "newer"
@@ -76,13 +76,13 @@ def confirm(member: Membership, outcomes: Mapping[int, str]) -> int:
     """Confirm lines with the chosen outcomes, all of them or none; return their number.
 
     Args:
-        outcomes: the chosen outcome by line id. Lines that someone else has confirmed meanwhile are
-            left out.
+        outcomes: the chosen outcome by line id. Lines that someone else has confirmed in the
+            meantime are left out.
 
     Raises:
         Forbidden: the member is not an admin.
         Invalid: a line has no such outcome.
-        Conflict: an outcome is impossible, or would take the member's own rights.
+        Conflict: an outcome is impossible, or would take away the member's own rights.
     """
     member.require(Role.ADMIN, "confirm restored limits")
     with transaction.atomic():

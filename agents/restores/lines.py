@@ -33,8 +33,8 @@ class NewerLimits:
 
 
 def read_newer_limits() -> NewerLimits:
-    """Read the limits before a restore; none if the database is empty, or has the tables of another
-    version.
+    """Read the limits before a restore; return no limits if the database is empty, or has the
+    tables of another version.
 
     Unconfirmed values from an earlier restore take precedence over the rows that it restored.
     """
@@ -82,7 +82,8 @@ def _read_rows(organization: Organization, kind: LimitKind) -> _Rows:
 def _build_lines(
     organization: Organization, kind: LimitKind, theirs: _Rows | None
 ) -> Iterator[RestoredLimit]:
-    """Build the lines of one kind. A permitting row that the backup lacks gets no line."""
+    """Build the lines of one kind. No line is built for a permitting row that is missing from the
+    backup."""
     ours = _read_rows(organization, kind)
     newer = theirs or {}
     lost = {pk: row for pk, row in newer.items() if pk not in ours and kind.restricts}

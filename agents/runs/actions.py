@@ -34,8 +34,8 @@ _RESERVED_PREFIXES = {
     TRIGGER_REQUEST_PREFIX: Origin.TRIGGER,
     ASK_REQUEST_PREFIX: Origin.ASK,
 }
-"""Prefixes of client request ids, each reserved for one origin. Otherwise, somebody could take an
-id and so keep a schedule's run from starting."""
+"""Prefixes of client request ids, each reserved for one origin. Otherwise, somebody could use such
+an id and so prevent a schedule's run from starting."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Submission:
 
     Attributes:
         mode: the mode of the run; the employee's own if empty.
-        client_request_id: a repeated id starts no second run; see _RESERVED_PREFIXES.
+        client_request_id: a repeated id does not start a second run; see _RESERVED_PREFIXES.
         schedule_id, scheduled_for, missed: the schedule that starts the run, for the run's first
             event.
         trigger: the name of the trigger that starts the run, also for the run's first event.
-        attachment: text from outside that follows the task; with it, no part of the message counts
-            as typed by a person.
+        attachment: text from outside that follows the task. If there is one, no part of the message
+            is treated as typed by a person.
         is_typed: True if a person typed the task on a page; any other task may come from a program.
     """
 
@@ -195,7 +195,7 @@ def _find_same_request(run: Run) -> Run | None:
 
 
 def cancel(member: Membership, run_id: int) -> Run:
-    """Cancel the run at once, or after its executing calls have ended.
+    """Cancel the run immediately, or after its executing calls have ended.
 
     Raises:
         Forbidden, NotFound
@@ -222,7 +222,7 @@ def add_message(member: Membership, run_id: int, text: str, client_message_id: s
     the next pass.
 
     Args:
-        client_message_id: a repeated id with the same text adds nothing.
+        client_message_id: a repeated id with the same text does not add the message again.
 
     Raises:
         Forbidden, NotFound, Invalid
@@ -256,7 +256,7 @@ def _add_message(run_id: int, message: SentMessage) -> Run:
 def continue_run(
     member: Membership, run_id: int, max_passes: int | None = None, client_message_id: str = ""
 ) -> Run:
-    """Continue an ended run with more passes, 1 to 100; by default as many as the employee's limit.
+    """Continue an ended run with 1 to 100 more passes; by default, with the employee's limit.
 
     Args:
         client_message_id: a repeated id does not continue the run again.

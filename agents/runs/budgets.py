@@ -183,8 +183,8 @@ def check_budgets(run: Run) -> None:
     """Check before a model call that no budget for the run is used up, whether it is the run's, the
     employee's or the organization's. `run` has its employee and organization loaded.
 
-    Costs one query if a month's tokens or costs are limited, two more if its minutes are, and
-    otherwise none.
+    Makes one query if a month's tokens or costs are limited, two more if its minutes are limited,
+    and otherwise none.
 
     Raises:
         BudgetExhausted

@@ -1,7 +1,7 @@
 """Count the earlier calls of a run's employee, for limits over history, and lock these counts.
 
-A call counts once it has started, even if a person approved it. A call that will start without
-another verdict counts too.
+A call is counted once it has started, even if a person approved it. A call that will start without
+another verdict is counted too.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Occasion:
         now: the end of the counted periods; the database's time if None.
         call_id: the judged call itself, if it is already stored; it is not counted.
         beside: other calls that are not stored yet and will start without approval.
-        is_start: True if the judged call is approved and about to start. Then other approved calls
-            that wait are not counted, only waiting calls that need no approval.
+        is_start: True if the judged call is approved and about to start. In that case, the only
+            waiting calls that are counted are those that need no approval.
     """
 
     now: datetime | None = None
@@ -98,8 +98,8 @@ class EmployeeCalls:
         return add_amounts([*beside, *stored])
 
     def find_unseen(self, tool: str, param: str, values: Sequence[Any]) -> int | None:
-        """Return the index of the first value that no successful call of the tool in this run had;
-        None if all were seen."""
+        """Return the index of the first value that did not occur in any successful call of the tool
+        in this run; None if all values did."""
         done = self._of_organization(tool).filter(run_id=self.run.pk, status=CallStatus.SUCCEEDED)
         found = _read_values(done, param.split("."))
         seen = {canonical_json(value) for value in found if value is not ABSENT}
@@ -110,7 +110,8 @@ class EmployeeCalls:
 
     def has_approved_read(self, tool: str, hosts: frozenset[str]) -> bool:
         """Return True if a person approved calls of this tool in this run that sent unseen text to
-        each of these hosts, or to no named host if there are none."""
+        each of these hosts. If there are no hosts, one approved call that named no host is
+        enough."""
         approved = self._of_organization(tool).filter(
             run_id=self.run.pk,
             approvals__status__in=APPROVED_STATES,

@@ -26,7 +26,7 @@ Describer = Callable[[Payload, EventRedaction], "Description"]
 _Fact = event_facts.FactKind
 
 DECISIONS = frozenset({ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.ANSWERED})
-"""The states that a person's decision gives a card; Gadget writes the reasons for all other
+"""The states into which a person's decision puts a card; Gadget writes the reasons for all other
 states."""
 CARD_LOOKS = {
     ApprovalStatus.APPROVED: ("good", "check"),
@@ -35,7 +35,7 @@ CARD_LOOKS = {
 }
 """The look and icon of a card's states; all other states look bad."""
 CALL_ENDING = frozenset({ApprovalStatus.DENIED, ApprovalStatus.EXPIRED})
-"""The states of a card that end its call, besides a dismissal."""
+"""The states of a card that end its call; a dismissal ends it too."""
 TWICE = "It was requested again in between, so it probably happened twice"
 LEVEL_ICONS = {
     "read": "eye",
@@ -50,8 +50,8 @@ def describe(
 ) -> Description:
     """Describe the event; the redaction leaves out parts of its texts, inputs and results.
 
-    An unknown type gets a neutral line without facts: during an update, processes of the new
-    version write events that this version does not know.
+    For an unknown type, this returns a neutral line without facts: during an update, processes of
+    the new version write events that this version does not know.
     """
     write = DESCRIBERS.get(event.type)
     if write is None:
@@ -342,8 +342,8 @@ def _describe_reply(payload: Payload, redaction: EventRedaction) -> Description:
 
 
 def _describe_resolution(payload: Payload, redaction: EventRedaction) -> Description:
-    """Describe how the unknown outcome of a call was resolved. A late report has no words
-    except the brief ones, because its reason says everything."""
+    """Describe how the unknown outcome of a call was resolved. For a late report, only the brief
+    words are set, because its reason says everything."""
     words = "" if payload["outcome"] == "late_report" else event_words.say_resolution(payload)
     return Description(
         words,

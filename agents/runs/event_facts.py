@@ -11,7 +11,7 @@ from agents.runs.models import ApprovalStatus, RunStatus
 from tools.contract import ErrorCode
 
 UNKNOWN_CARD = "unknown_outcome"
-"""The kind of cards about unknown outcomes, as facts name it."""
+"""The name that facts use for cards about unknown outcomes."""
 _OUTCOMES = ("succeeded", "failed", "not_done")
 """The outcomes of a call that can become known late."""
 
@@ -27,7 +27,7 @@ class FactKind(StrEnum):
     CARD_EXPIRED = "card.expired"
     CALL_EXECUTED = "call.executed"
     ASK_ANSWERED = "ask.answered"
-    """Only for runs that are an agent's ask."""
+    """Used only for runs that are an agent's ask."""
     WORK_STOPPED = "work.stopped"
     TOOLS_CHANGED = "tools.changed"
     SCHEDULE_MISSED = "schedule.missed"
@@ -160,7 +160,7 @@ def list_late_effect(payload: Payload) -> Facts:
 
 
 def list_organization_fact(kind: FactKind, payload: Payload, summary: str) -> Facts:
-    """List a fact about an organization, which belongs to no run."""
+    """List a fact about an organization, which does not belong to a run."""
     reason = {"reason": payload["reason"]} if payload.get("reason") else {}
     return (EventFact(kind, dict(payload.get("ids", {})), {"summary": summary, **reason}),)
 

@@ -1,4 +1,4 @@
-"""Write the sentences that combine several of an event's fields, for the descriptions of events."""
+"""Write those sentences in descriptions of events that combine several fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNUSABLE = ("answer_cut", "answer_filtered", "call_as_text", "missing_call", "em
 LABELED_REASONS = (ExitReason.MAX_PASSES, ExitReason.ANSWER_CUT, ExitReason.ANSWER_FILTERED)
 """The exit reasons that are shown by their labels, which say more than their values."""
 MANY_MISSED = 100
-"""The number at which a schedule stops counting missed runs."""
+"""The number of missed runs at which a schedule stops counting them."""
 RESOLUTIONS = {
     "succeeded": "It happened, reported by",
     "not_done": "It did not happen, reported by",
@@ -57,7 +57,7 @@ def say_tokens(payload: Mapping[str, Any]) -> str:
 
 
 def say_shortening(payload: Mapping[str, Any]) -> str:
-    """Describe the shortened results and texts, and the tokens before and after."""
+    """Describe how many results and texts were shortened, and the token counts before and after."""
     parts = [_count(payload["results"], "result"), _count(payload["texts"], "text")]
     tokens = f"about {payload['tokens_before']:,} → {payload['tokens_after']:,} tokens"
     shortened = _join([part for part in parts if part])
@@ -103,7 +103,7 @@ def say_usage(payload: Mapping[str, Any]) -> str:
 
 
 def say_exit_reason(payload: Mapping[str, Any]) -> str:
-    """Explain the end of a run, as in `Out of passes: the employee was asked to answer with what it
+    """Explain why a run ended, as in `Out of passes: the employee was asked to answer with what it
     had.`; empty if the run was answered or cancelled."""
     reason = str(payload["exit_reason"])
     if reason in (ExitReason.FINAL_ANSWER, ExitReason.CANCELLED):
@@ -135,8 +135,8 @@ def say_use(payload: Mapping[str, Any]) -> str:
 
 
 def say_waits(payload: Mapping[str, Any]) -> str:
-    """List what a run waits for, as in `2 decisions, an answer and Kim`; empty if it waits for
-    neither people nor colleagues."""
+    """List what a run waits for, as in `2 decisions, an answer and Kim`; empty if it does not wait
+    for people or colleagues."""
     decisions = payload.get("decisions", len(payload["approval_ids"]))
     parts = [_one_or_more(decisions, "a decision", "decisions")]
     parts += [
@@ -147,7 +147,7 @@ def say_waits(payload: Mapping[str, Any]) -> str:
 
 
 def say_resolution(payload: Mapping[str, Any]) -> str:
-    """Describe the resolution of an outcome, as in `It did not happen, reported by ada`."""
+    """Describe how an unknown outcome was resolved, as in `It did not happen, reported by ada`."""
     outcome, by = str(payload["outcome"]), payload.get("by")
     return (
         f"{RESOLUTIONS.get(outcome, 'Resolved by')} {'Gadget' if by in ('', None, MACHINE) else by}"

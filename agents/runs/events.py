@@ -24,7 +24,7 @@ MAX_PROGRESS_TEXT = 500
 
 @dataclass(frozen=True)
 class RunEvent:
-    """The base class of all events of runs."""
+    """The base class of all run events."""
 
     type: ClassVar[EventType]
 
@@ -41,7 +41,7 @@ class RunEvent:
 @dataclass(frozen=True)
 class RunStarted(RunEvent):
     """A run was submitted; optional fields name the trigger, schedule, agent or run that started
-    it, and say that a person typed the task on a page."""
+    it, and show whether a person typed the task on a page."""
 
     type = EventType.RUN_STARTED
     by: str
@@ -209,7 +209,7 @@ class ToolProgress(RunEvent):
 
     @classmethod
     def of(cls, call: ToolCall, fraction: float, text: str) -> Self:
-        """Build the event for the progress of a call, rounded, and with the text cut to fit a
+        """Build the event for the progress of a call: round the number, and cut the text to fit a
         line."""
         return cls(str(call.pk), round(fraction, 3), text[:MAX_PROGRESS_TEXT])
 
@@ -258,8 +258,8 @@ class ToolRejected(RunEvent):
 
 @dataclass(frozen=True)
 class CallResolved(RunEvent):
-    """An unknown outcome was resolved, a late effect was acknowledged, or the executor reported
-    late."""
+    """An unknown outcome was resolved, a late effect was acknowledged, or the executor sent its
+    report late."""
 
     type = EventType.CALL_RESOLVED
     call_id: str
@@ -270,7 +270,7 @@ class CallResolved(RunEvent):
 
 @dataclass(frozen=True)
 class LateEffect(RunEvent):
-    """The executor reported that a call marked as not done has happened."""
+    """The executor reported that a call took effect although it had been marked as not done."""
 
     type = EventType.LATE_EFFECT
     call_id: str
@@ -286,7 +286,7 @@ class ApprovalRequested(RunEvent):
     state.
 
     Attributes:
-        preapproved: True if a standing grant approves the card at once, so that nobody has to
+        preapproved: True if a standing grant approves the card immediately, so that nobody has to
             decide.
     """
 
@@ -333,8 +333,8 @@ class ApprovalDecided(RunEvent):
     """A card was closed; `next_approval_id` names the card that replaced it.
 
     Attributes:
-        dismissed: True if a person dismissed the card, because there was nothing to do; events of
-            older versions lack it.
+        dismissed: True if a person dismissed the card because there was nothing to do; events of
+            older versions lack this field.
         kind: `question`; None for an approval, and for all cards in events of older versions.
     """
 
@@ -350,7 +350,7 @@ class ApprovalDecided(RunEvent):
 
     @classmethod
     def of(cls, card: Approval, reason: str, next_approval_id: str | None = None) -> Self:
-        """Build the event for a closed card, whose status names how it was closed."""
+        """Build the event for a closed card, whose status shows how it was closed."""
         is_approval = card.kind == ApprovalKind.APPROVAL
         return cls(
             str(card.pk),

@@ -1,5 +1,6 @@
-"""Learn which languages each organization writes, from its members' preferences and from tasks that
-people typed: never from texts of models, tools, triggers, other programs or outside agents."""
+"""Learn which languages each organization writes in, from its members' preferences and from tasks
+that people typed, but never from texts of models, tools, triggers, other programs or outside
+agents."""
 
 from __future__ import annotations
 
@@ -15,16 +16,17 @@ from agents.runs.models import Event, EventType, Origin, Run
 from tools.contract.languages import SCRIPTS, count_scripts
 
 NEWEST_TASKS = 200
-"""The number of an organization's newest tasks from which scripts are learned."""
+"""The number of newest tasks that are read to learn an organization's scripts."""
 MIN_TASKS = 3
-"""The fewest tasks in a script from which it is learned."""
+"""The minimum number of tasks in a script before the script is learned."""
 MAX_READ = 2_000
-"""The most characters that are read of a task."""
+"""The maximum number of characters that are read from a task."""
 _KNOWN_SCRIPTS = frozenset(SCRIPTS.values())
 
 
 class LanguageLearner:
-    """Learns repeatedly; after the first time, it reads tasks only of organizations with new tasks.
+    """A repeated learner: after the first time, it only reads tasks of organizations with new
+    tasks.
 
     Several sweepers may learn at the same time, because all find the same languages.
     """
@@ -33,7 +35,7 @@ class LanguageLearner:
         self._newest: int | None = None
 
     def learn(self) -> int:
-        """Learn the languages of every organization; return the number of those that changed."""
+        """Learn the languages of every organization; return how many of them changed."""
         chosen = _count_chosen()
         rows = Organization.objects.order_by("pk")
         with_new_tasks = self._find_new_tasks()
@@ -50,7 +52,8 @@ class LanguageLearner:
         return changed
 
     def _find_new_tasks(self) -> set[int] | None:
-        """Find the organizations with tasks since the last time; None if any may have some."""
+        """Find the organizations with new tasks since the last call; None if it is the first
+        call."""
         before = self._newest
         self._newest = Run.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
         if before is None:
@@ -78,7 +81,7 @@ def count_task_scripts(organization_id: int) -> dict[str, int]:
 
 
 def _list_main_scripts(texts: Iterable[str]) -> Iterable[str]:
-    """Yield the script of more than half of each text's letters, unless it is Latin."""
+    """Yield the script that most letters of a text belong to, for each text; skip Latin."""
     for text in texts:
         counts = count_scripts(text)
         for script, count in counts.items():

@@ -25,7 +25,7 @@ _CALL_ID = "call_1"
 
 @dataclass(frozen=True)
 class ManualCall:
-    """A call that a person enters by hand and makes as an employee, whose grants apply.
+    """A call that a person enters by hand, under the grants of an employee.
 
     Attributes:
         tool: the tool's name.
@@ -44,13 +44,14 @@ def can_run_by_hand(tool: Tool, level: str) -> bool:
 
 
 def submit(member: Membership, wanted: ManualCall) -> Run:
-    """Start a run whose only pass is already recorded; a worker executes the call, and the run
+    """Start a run whose only pass is already recorded; a worker executes the call, and then the run
     ends.
 
     Raises:
         Forbidden, NotFound
         Conflict: the call would need approval, or is forbidden.
-        Invalid: the params are wrong; the field is `params.NAME`, or `params` as a whole.
+        Invalid: the params are wrong; the field is `params.NAME`, or `params` for all of them
+            together.
     """
     member.require(Role.OPERATOR, "try tools")
     known = load_toolbox(member.organization_id).get_tool(wanted.tool)
@@ -110,7 +111,7 @@ def _build_run(member: Membership, employee: Employee) -> Run:
 
 def _judge_call(context: RunContext, wanted: ManualCall) -> tuple[Tool, Verdict]:
     """Return the tool, in the version that the employee uses, with the verdict; refuse the call
-    unless it may run at once at read level."""
+    unless it may run at read level without approval."""
     tool, verdict = context.judge(wanted.tool, dict(wanted.params))
     if tool is not None and not can_run_by_hand(tool, tool.level.value):
         raise Conflict(

@@ -1,4 +1,4 @@
-"""The events about responses of models and requests to them."""
+"""The events about requests to models and about their responses."""
 
 from dataclasses import dataclass
 
@@ -36,7 +36,7 @@ class AnswerCut(RunEvent):
 
 @dataclass(frozen=True)
 class AnswerUnusable(RunEvent):
-    """A complete or partial response was unusable; its usage counts like that of a pass.
+    """A complete or partial response was unusable; its usage is counted like that of a pass.
 
     Attributes:
         text: the received text, if the response was cut off.

@@ -47,7 +47,7 @@ from tools.toolbox.provenance import (
 )
 
 MAX_SEARCHED = 20_000_000
-"""The most characters of results that are searched, the newest first."""
+"""The maximum number of characters of results that are searched, newest results first."""
 ASK = "employee.askHuman"
 """The tool whose result is a person's answer."""
 WRITE_FILE = "files.write"
@@ -75,7 +75,7 @@ class RunValues:
     """The values that a run has seen, loaded on the first search.
 
     Attributes:
-        edited: the values that a person has just changed; they count as typed.
+        edited: the values that a person has just changed; they are treated as typed.
     """
 
     run: Run
@@ -98,13 +98,13 @@ class RunValues:
         return {}
 
     def _get_fields(self, tool: Tool) -> FieldValues:
-        """Return the fields of results of the tool's source, read once for all its tools."""
+        """Return the result fields of the tool's source, which all tools of the source share."""
         made = FieldValues(self._index.sources, partial(self._read_data, tool))
         return self._fields.setdefault((tool.source, tool.category), made)
 
     def _read_data(self, tool: Tool, source: SeenText) -> Any:
-        """Return the data of a result about the organization's own data, or of this tool's
-        connected source; None for any other text."""
+        """Return the data of a result that comes from the organization's own data or from this
+        tool's connected source; None for any other text."""
         read = self.toolbox.get_called_tool(source.tool, source.version)
         is_own = source.origin is SeenIn.OWN
         if read is None or not (is_own or (has_own_fields(read) and is_same_source(read, tool))):
@@ -136,8 +136,9 @@ class RunValues:
         params: Mapping[str, Any],
         has_same_recipients: Callable[[SeenText], bool],
     ) -> bool:
-        """Return True if the run has read private data, and the params have text that is neither
-        typed, nor in the tool's own schema, nor in a result that may be sent."""
+        """Return True if the run has read private data and the params have text of unknown origin:
+        nobody typed it, and the tool's own schema and the results that may be sent do not contain
+        it."""
         known = [
             SeenText(SeenIn.PERSON, json.dumps(tool.schema, ensure_ascii=False), is_json=True),
             SeenText(SeenIn.PERSON, self.run.employee.instructions),
@@ -155,7 +156,8 @@ class RunValues:
         )
 
     def _is_public(self, source: SeenText) -> bool:
-        """Return True for a result of one of Gadget's own tools that contacted no private host."""
+        """Return True for a result of one of Gadget's own tools that did not contact a private
+        host."""
         tool = self.toolbox.get_called_tool(source.tool, source.version)
         if tool is None or tool.is_from_outside or not tool.open_world:
             return False
@@ -217,8 +219,8 @@ class RunValues:
         )
 
     def _find_uploaded(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return the paths whose file a person has uploaded, or an employee has filled with texts
-        from outside."""
+        """Return the paths of files that a person has uploaded or that an employee has filled with
+        texts from outside."""
         subjects = {path: _name_subject(path) for path in paths}
         keys = {path: _make_file_key(path) for path in paths}
         uploads = AuditEntry.objects.filter(
@@ -304,8 +306,8 @@ def _list_values(node: Any) -> Iterator[str]:
 
 
 def _list_recipients(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
-    """List the recipients of a call's params: the hosts that they name and the connected source or,
-    if there is neither, the tool."""
+    """List the recipients of a call's params: the hosts that they name and the connected source, or
+    the tool itself if there are none."""
     hosts = _find_call_hosts(tool, params)
     if tool.is_from_outside:
         return hosts | {f"source {tool.source}"}
@@ -321,8 +323,8 @@ def _find_call_hosts(tool: Tool, params: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _load_first_run(run: Run) -> Run:
-    """Return the run with which the task began: this run, or the first of the runs that delegated
-    it."""
+    """Return the run with which the task began: this run, or the first run that delegated the
+    task."""
     while run.parent_id is not None:
         run = Run.objects.only(
             "organization_id", "parent_id", "origin", "client_request_id", "task"
@@ -331,8 +333,8 @@ def _load_first_run(run: Run) -> Run:
 
 
 def list_task_runs(run_ids: Iterable[int]) -> dict[int, list[int]]:
-    """List the ids of all runs of the task to which each of these runs belongs, in a few queries
-    for all."""
+    """List the ids of all runs in the same task, for each of these runs; the number of queries does
+    not grow with the number of runs."""
     parents: dict[int, int | None] = {}
     level = set(run_ids)
     wanted = sorted(level)
@@ -425,7 +427,7 @@ def _list_origin_texts(run: Run, texts: tuple[str, str] | None) -> tuple[str, li
 
 
 def find_typed_tasks(runs: Collection[Run]) -> set[int]:
-    """Find the ids of the runs whose task a person typed, and no part of it comes from outside."""
+    """Find the ids of the runs whose task a person typed without any part from outside."""
     schedules = {run: _read_schedule_id(run) for run in runs if run.origin == Origin.SCHEDULE}
     made: set[tuple[int, int]] = set()
     if schedules:
@@ -446,7 +448,7 @@ def _read_schedule_id(run: Run) -> int:
 
 
 def has_typed_task(run: Run) -> bool:
-    """Return True if a person typed the task of the run, and no part of it comes from outside."""
+    """Return True if a person typed the run's task without any part from outside."""
     return run.pk in find_typed_tasks([run])
 
 

@@ -14,7 +14,7 @@ REDACTED = "redacted"
 
 
 def find_no_tool(_name: str) -> Tool | None:
-    """Return None, as a `find_tool` that knows no tools, so that all field names are redacted."""
+    """Return None for every name, so that all field names are redacted; use it as `find_tool`."""
     return None
 
 

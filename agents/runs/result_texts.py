@@ -1,4 +1,4 @@
-"""Read stored results, in which the origins of values are searched for."""
+"""Read stored results, to search them for the origins of values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.toolbox.provenance import SeenText, list_leaves
 METADATA = '"metadata"'
 """The last key of a stored result: the model does not see what follows it."""
 _NO_METADATA = f"{METADATA}: {{}}}}"
-"""Completes the part of a stored result that the model has seen."""
+"""The text that completes the part of a stored result that the model has seen."""
 
 
 def read_result(source: SeenText) -> Mapping[str, Any] | None:
@@ -29,7 +29,7 @@ def read_result(source: SeenText) -> Mapping[str, Any] | None:
 
 def has_content(source: SeenText) -> bool:
     """Return False for the result of a call that failed, or that returned only the call's own
-    params, times, small numbers and other values that say nothing."""
+    params, times, small numbers and other values without information."""
     result = read_result(source) if source.request else None
     if result is None:
         return True

@@ -1,8 +1,8 @@
 """Correct schedules whose next time is later than their expression allows, because the database's
 clock was ahead.
 
-Without the correction, these schedules would start nothing for the time by which the clock was
-ahead, and nobody would notice.
+Without the correction, these schedules would not start any run until the real time reaches the
+wrong time, and nobody would notice.
 """
 
 from datetime import datetime

@@ -1,6 +1,6 @@
 """Create, pause, resume and cancel schedules for people, and fire due schedules for the sweeper.
 
-A time fires at most once, with any number of sweepers: the schedule's row is locked, checked again,
+A time fires at most once, however many sweepers run: the schedule's row is locked, checked again,
 and moved to its next time in the commit that starts the run.
 """
 
@@ -195,7 +195,7 @@ def _skip_time(schedule: Schedule, why: str, next_at: datetime | None) -> None:
 
 
 def _tell(schedule: Schedule, time: str) -> None:
-    """Write the fact that the schedule did not start at this time to the organization's log."""
+    """Record in the organization's log that the schedule did not start at this time."""
     tell(
         NoticeFact(
             NoticeKind.SCHEDULE,
@@ -237,7 +237,8 @@ def _fire_locked(schedule: Schedule, time: datetime, now: datetime) -> bool:
 def _submit_run(
     schedule: Schedule, member: Membership, time: datetime, missed: int
 ) -> tuple[Run, bool]:
-    """Submit the run of one time; its unique request id prevents a second run for the same time."""
+    """Submit the run for one scheduled time; its unique request id prevents a second run for the
+    same time."""
     submission = actions.Submission(
         employee_id=schedule.employee_id or 0,
         task=schedule.task,
@@ -299,7 +300,8 @@ def _count_missed(schedule: Schedule, time: datetime, now: datetime) -> int:
 
 @contextmanager
 def _locked_schedule(member: Membership, schedule_id: int, act: str) -> Iterator[Schedule]:
-    """Lock a schedule of the member's organization for the block, and convert errors for people."""
+    """Lock a schedule of the member's organization during the block, and convert errors to
+    refusals."""
     member.require(Role.OPERATOR, act)
     with transaction.atomic(), _refusals_for_people():
         yield changes.load_schedule(member.organization_id, schedule_id)
@@ -307,7 +309,7 @@ def _locked_schedule(member: Membership, schedule_id: int, act: str) -> Iterator
 
 @contextmanager
 def _refusals_for_people() -> Iterator[None]:
-    """Convert ToolErrors of the block, which are for models, to refusals for people."""
+    """Convert ToolErrors in the block, which are written for models, to refusals for people."""
     try:
         yield
     except ToolError as error:

@@ -41,7 +41,7 @@ class TaskResult:
 
     Attributes:
         answer: the employee's answer; empty if there is none.
-        problem: a sentence on what went wrong; empty if nothing did.
+        problem: a sentence about what went wrong; empty if nothing went wrong.
         cards: the cards that wait, in the order in which they were requested.
     """
 

@@ -1,7 +1,7 @@
-"""Store the rules of a judgment as a policy snapshot, once under their hash, and load them again.
+"""Store the rules of a judgment once, as a policy snapshot with their hash, and load them again.
 
 A snapshot is only a record. No verdict depends on it, so a failure to store it is logged, and work
-continues. A process remembers which snapshots are stored: a pass under known rules costs no
+continues. A process remembers which snapshots are stored: a pass under known rules costs no SQL
 statement, and a pass under new rules costs one.
 """
 
@@ -45,7 +45,7 @@ def keep_snapshot(
     """Store the rules, unless they are stored already, and return their hash; empty if that
     fails.
 
-    Inside a transaction, a new snapshot is part of the transaction.
+    Inside a transaction, a new snapshot is stored as part of that transaction.
 
     Args:
         standing_grants: the ids of the standing grants that were compared with a card.

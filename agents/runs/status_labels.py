@@ -18,7 +18,7 @@ WAITS = {
     "colleague": "a colleague",
     "agent": "the agent",
 }
-"""The reasons why a run waits, with their words."""
+"""The reasons why a run waits, with the words for them."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ STOPPED = {
     ExitReason.ANSWER_CUT.value: "answer cut off",
     ExitReason.ANSWER_FILTERED.value: "answer withheld",
 }
-"""The limits that end a run early, with their words."""
+"""The limits that end a run early, with the words for them."""
 FAILED = {
     ExitReason.PROVIDER_ERROR.value: "the model did not respond",
     ExitReason.CRASH_LOOP.value: "the worker crashed repeatedly",

@@ -1,10 +1,10 @@
-"""Stops: an operator can stop everything, an employee or a tool at once. An admin can resume it,
-and so can the operator within UNDO_TIME.
+"""Stops: an operator can immediately stop everything, an employee or a tool. An admin can lift the
+stop, and so can the operator within UNDO_TIME.
 
-A stop is stored in the row of the organization, employee or tool. From its commit on, stopped runs
-get no driver. Then `apply` records the stop on each open run, under the lock without which none
-of the run's calls can start. If the process dies in between, or a lock is not available, the
-sweeper does the rest.
+A stop is stored in the row of the organization, employee or tool. Once the stop is committed,
+stopped runs no longer get a driver. Then `apply` records the stop on each open run, under the lock
+without which none of the run's calls can start. If the process dies in between, or a lock is not
+available, the sweeper does the rest.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -39,8 +39,8 @@ yet; None if it can."""
 
 @dataclass(frozen=True)
 class _StopAction:
-    """Stopping or resuming: its name in the audit, the lowest role that may do it, and the words
-    for a refusal."""
+    """An action, either stop or resume: its name in the audit, the lowest role that may perform it,
+    and the words for a refusal."""
 
     action: str
     role: Role
@@ -55,7 +55,7 @@ _RELEASE = _StopAction("released", Role.ADMIN, "resume what was stopped")
 
 
 def stop_everything(member: Membership) -> None:
-    """Stop all runs of the organization: they start nothing until they are resumed.
+    """Stop all runs of the organization: they do not start any call until they are resumed.
 
     Raises:
         Forbidden
@@ -93,7 +93,7 @@ def release_everything(member: Membership) -> None:
 
 
 def stop_employee(member: Membership, employee_id: int) -> Employee:
-    """Stop an employee: its runs start nothing until it is resumed.
+    """Stop an employee: its runs do not start any call until it is resumed.
 
     Raises:
         Forbidden, NotFound
@@ -232,8 +232,8 @@ def _ring_inbox(member: Membership) -> None:
 
 
 def _apply_to_runs(runs: QuerySet[Run]) -> None:
-    """Apply the stops to these runs, executing runs first; leave a run that cannot be locked to the
-    sweeper."""
+    """Apply the stops to these runs, executing runs first; if a run cannot be locked, leave the run
+    to the sweeper."""
     for pk in _running_first(runs.exclude(status__in=ENDED)):
         with suppress(Run.DoesNotExist, OperationalError):
             apply(pk, wait=True)

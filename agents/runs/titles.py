@@ -3,7 +3,7 @@ delaying it.
 
 The request is abandoned when the run is cancelled or fails, or when the employee, the organization
 or this tool is stopped; a run that has succeeded still gets its title. The usage counts toward the
-run, except that of a request abandoned before its response, which no server reports.
+run, unless the request is abandoned before its response: servers do not report that usage.
 """
 
 import threading
@@ -30,7 +30,7 @@ _TIMEOUT_S = 30.0
 
 
 def title_run(run_id: int) -> bool:
-    """Ask the model for the run's title and store it; return False if the run gets none, for
+    """Ask the model for the run's title and store it; return False if the run does not get one, for
     example because it already has a title or the response is unusable.
 
     A run without a title keeps the beginning of its task.

@@ -31,7 +31,7 @@ def hash_account(organization: Organization, tool: Tool) -> str:
 
     A connected source uses the credentials of its service; plugins and open-world tools may use any
     credentials, so all credentials count. The same account has different hashes in two
-    organizations. Costs a query for a tool of a connected source.
+    organizations. For a tool of a connected source, this costs a query.
     """
     if not (tool.is_from_outside or tool.open_world):
         return ""

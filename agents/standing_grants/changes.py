@@ -43,7 +43,7 @@ def _find_change(row: StandingGrant, tool: Tool, account: str) -> Objection | No
     try:
         terms = row.as_terms()
     except ValueError:
-        return None  # a grant with unreadable terms approves nothing
+        return None  # a grant with unreadable terms does not approve anything
     return find_change(
         terms, tool.definition_hash, account, _find_level(row.organization, row.employee_id, tool)
     )

@@ -29,8 +29,8 @@ _TYPES = {
 
 
 def describe_coverage(proposal: ProposedGrant, tool: Tool) -> str:
-    """Return a sentence if the proposal matches no call, or every call with its params; empty
-    otherwise."""
+    """Return a warning sentence if the proposal matches no call at all, or every call that has only
+    the params it lists; empty otherwise."""
     if (nothing := find_contradiction(proposal, tool)) is not None:
         return nothing.why
     return "" if proposal.conditions else _NO_CONDITION
@@ -102,7 +102,7 @@ def _has_type(value: Any, types: frozenset[str]) -> bool:
 
 
 def _list_inner_paths(param: str, value: Any) -> Iterator[str]:
-    """Yield the paths of all params in a call in which this param has this value."""
+    """Yield the paths of all params that a call has when this param has this value."""
     paths = list_value_paths({"value": value}, None)
     for path in () if paths is None else paths:
         yield f"{param}{path.removeprefix('value')}"

@@ -17,8 +17,8 @@ def _select_unentitled_grants() -> QuerySet[StandingGrant]:
 
 
 def _select_withdrawn_preapprovals() -> QuerySet[Approval]:
-    """Select cards of standing grants that ended before the calls started. The order is random,
-    because a card that fails must not block the others."""
+    """Select cards of standing grants that ended before the calls started. The order is random, so
+    that a card that fails does not block the others."""
     has_ended = Q(standing_grant__revoked_at__isnull=False) | Q(
         standing_grant__ended_at__isnull=False
     )

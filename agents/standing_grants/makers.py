@@ -20,9 +20,9 @@ class PreapprovedCall(NamedTuple):
     """A call that a standing grant would approve.
 
     Attributes:
-        ruled: the call's card as approval rules compare it.
-        card: the call's card, or an unsaved card with the run and the calling call, for finding the
-            requesters.
+        ruled: the call's card in the form that approval rules compare.
+        card: the call's card, or an unsaved card with the run and the calling call, needed to find
+            the requesters.
     """
 
     ruled: RuledCard

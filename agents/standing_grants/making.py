@@ -26,10 +26,10 @@ from agents.standing_grants.result_fields import pin_sources, unpin_sources
 from tools.toolbox.grant_sources import read_grant_condition
 
 MAX_IN_FORCE = 200
-"""The most standing grants of an organization that may be in force with uses left."""
+"""The maximum number of an organization's standing grants that are in force with uses left."""
 MAX_REPLACED_AT_ONCE = 20
-"""The most cards that a revocation itself replaces, each with a new preview; the sweeper replaces
-the others."""
+"""The maximum number of cards that a revocation itself replaces, each with a new preview; the
+sweeper replaces the others."""
 
 _COUNTED = (
     Approval.objects.filter(standing_grant=OuterRef("pk"), status__in=APPROVED_STATES)
@@ -169,7 +169,7 @@ def make_grant(
 
 
 def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
-    """Revoke a standing grant: it approves no more calls, and calls that have not started get new
+    """Revoke a standing grant: it no longer approves calls, and calls that have not started get new
     cards.
 
     Raises:
@@ -194,8 +194,8 @@ def revoke_grant(member: Membership, grant_id: int) -> StandingGrant:
 
 
 def replace_withdrawn(card_id: int) -> bool:
-    """Replace a card approved by a standing grant that has ended or was revoked, so that a person
-    decides; return False if its call has started."""
+    """Replace a card whose standing grant has ended or been revoked, so that a person decides;
+    return False if its call has started."""
     grant = StandingGrant.objects.select_related("revoked_by").get(answered=card_id)
     because = _describe_revocation(grant.revoked_by) if grant.revoked_by else grant.ended_because
     return replace_unstarted_card(

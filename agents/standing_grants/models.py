@@ -34,8 +34,8 @@ class StandingGrant(models.Model):
         params: the paths of the params that a call may have; without a condition, a param may have
             any value.
         conditions: JSON of `tools.toolbox.conditions.Condition`.
-        client_grant_id: the maker's own id for the standing grant, so that a repeated request
-            creates no second standing grant.
+        client_grant_id: the maker's own id for the standing grant, so that a repeated request does
+            not create a second standing grant.
         ended_at, ended_because: when and why it ended without being revoked, for example after a
             change of the tool.
     """

@@ -24,7 +24,7 @@ from tools.toolbox.provenance import Provenance
 from tools.toolbox.standing_grants import AskingCall, GrantTerms, find_mismatch
 
 MAX_PAST = 500
-"""The most past cards that a proposal is compared with, newest first."""
+"""The maximum number of past cards that a proposal is compared with, newest first."""
 MAX_AGE = timedelta(days=90)
 _UNKNOWN_CAUSE = (Cause(CauseKind.LEVEL, "this changes data"),)
 
@@ -34,7 +34,7 @@ class PastCall:
     """A past call that needed a person's decision; see `AskingCall`.
 
     Attributes:
-        known: what `find_defaults` has found, by the tool's definition.
+        known: the paths that `find_defaults` has found, by the tool's definition.
     """
 
     tool: str
@@ -73,7 +73,7 @@ class PastCall:
 
 
 class CallColumns(NamedTuple):
-    """The columns of a past card that describe its call, so that thousands of cards are read
+    """The columns of a past card that describe its call, so that thousands of cards can be read
     without model instances."""
 
     level: str
@@ -178,7 +178,7 @@ def find_covered_cards(organization_id: int, proposal: ProposedGrant, tool: Tool
 
 
 class PastFigure(NamedTuple):
-    """Counts of the past cards of its tool that a proposal would have approved.
+    """Counts of the past cards that a proposal would have approved.
 
     Attributes:
         compared: the number of compared cards.

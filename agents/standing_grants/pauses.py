@@ -64,13 +64,13 @@ def find_pauses(organization: Organization, grants: Iterable[StandingGrant]) -> 
 
 
 def _find_unconditioned(row: StandingGrant, toolbox: Toolbox) -> Pause | None:
-    """Return the pause of a standing grant with a free param that names something, whatever its
-    value; None if it has no such param."""
+    """Return the pause of a standing grant if one of its free params always names something; None
+    otherwise."""
     tool = toolbox.get_defined_tool(row.tool, row.definition_hash)
     try:
         free = row.as_terms().free_params
     except ValueError:
-        return None  # a grant with unreadable terms approves nothing
+        return None  # a grant with unreadable terms does not approve anything
     if tool is None or not (naming := find_naming(tool, free)):
         return None
     return Pause(f"{min(naming)} {describe_need(naming[min(naming)])}", is_complete=True)
@@ -79,8 +79,8 @@ def _find_unconditioned(row: StandingGrant, toolbox: Toolbox) -> Pause | None:
 def _find_unmet(
     row: StandingGrant, rules: Iterable[RuleTerms], maker: Voter | None
 ) -> RuleTerms | None:
-    """Find a rule that matches every call of the standing grant and that its maker alone does not
-    meet."""
+    """Find a rule that matches every call of the standing grant and that its maker cannot meet
+    alone."""
     tool = load_toolbox(row.organization_id).get_defined_tool(row.tool, row.definition_hash)
     call = RuledCard(
         row.tool, tool.category if tool else "", Level(row.level), row.employee_id or 0

@@ -80,8 +80,8 @@ IGNORED = ALLOWED_IN_BULK | {FOLDED}
 to the conditions of a grant."""
 NOT_AVAILABLE = "it was used up, had ended, or its owner could not approve this alone"
 READING = 3
-"""The version of the comparison, stored with each call. Version 1 took every null as absent; until
-version 2, only English names told which params name something."""
+"""The version of the comparison, stored with each call. Version 1 treated every null as absent; up
+to version 2, only English names showed which params name something."""
 NAMES_ONLY = 2
 LOST_RIGHT = "The person who made it can no longer decide cards."
 
@@ -229,7 +229,7 @@ def find_preapproval(asking: AskingCard, grants: Iterable[ReadGrant]) -> GrantPr
 
 def _is_for_other_version(row: StandingGrant, call: AskingCall) -> bool:
     """Return True if the standing grant is for an installed version of the tool other than the
-    call's."""
+    version of the call."""
     tool = load_toolbox(row.organization_id).get_defined_tool(row.tool, row.definition_hash)
     return tool is not None and row.definition_hash == tool.definition_hash != call.definition
 
@@ -275,7 +275,7 @@ def _drop_fixed(
 ) -> tuple[Mark, ...]:
     """Drop the marks of values from outside, or with a meaning, that the grant fixes.
 
-    Two different values of one name each need a condition.
+    Two different values with the same name need a condition each.
     """
     limited = {each.param for each in terms.conditions if each.rule not in OPEN_RULES}
     fixed = {each.param for each in terms.conditions if unpack(each).rule in EXACT}
@@ -424,7 +424,7 @@ def end_grants(grants: QuerySet[StandingGrant], because: str) -> int:
 
 
 def tell_end(grant: StandingGrant, because: str, user_id: int | None) -> None:
-    """Write the fact that this standing grant ended or was revoked to the organization's log.
+    """Record in the organization's log that this standing grant ended or was revoked.
 
     Args:
         user_id: the owner to notify; None if they have revoked it themselves.

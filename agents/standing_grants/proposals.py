@@ -38,7 +38,7 @@ from tools.toolbox.standing_grants import (
 from tools.toolbox.value_readings import complete_prefix
 
 MAX_USED = 50
-"""The most earlier calls that are read to see what a tool's params name."""
+"""The maximum number of earlier calls that are read to see what a tool's params name."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class ProposedGrant:
         """Return these terms for matching against past cards. They use the tool's current
         definition and have no account.
 
-        Finding the account may cost a query, and past cards do not record their account.
+        The account is left out, because finding it may cost a query and past cards do not record
+        theirs.
         """
         return GrantTerms(
             pk=0,
@@ -145,7 +146,7 @@ def read_causes(judgment: Mapping[str, Any] | None) -> tuple[Cause, ...]:
 
 
 def find_tool(organization_id: int, name: str, employee_id: int | None) -> Tool | None:
-    """Return the tool in the version that the employee uses or, for no employee, in the newest
+    """Return the tool in the version that the employee uses or, without an employee, in the newest
     version; None if it is not installed."""
     pinned: dict[str, str] = {}
     if employee_id is not None:
@@ -253,8 +254,8 @@ def describe_need(kind: NamedThing) -> str:
 def find_naming(
     tool: Tool, paths: Collection[str], used: Iterable[Mapping[str, Any]] = ()
 ) -> dict[str, NamedThing]:
-    """Find those of these params that name something: according to their schema, or to at least
-    half of their values in earlier calls."""
+    """Find the params that name something according to their schema or to at least half of their
+    values in earlier calls."""
     naming = ParamNaming.of(tool)
     found = naming.find_naming(paths, {})
     seen: dict[str, list[NamedThing]] = {}

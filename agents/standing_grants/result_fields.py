@@ -26,7 +26,7 @@ from tools.toolbox.grant_sources import (
 )
 
 MAX_RECORDED = 20
-"""The most recorded results from which fields are taken, the newest."""
+"""The maximum number of recorded results from which fields are taken, newest first."""
 FindTool = Callable[[str], Tool | None]
 
 
@@ -54,8 +54,8 @@ def check_sources(
     """Check the sources of the conditions of a standing grant for this tool.
 
     Raises:
-        Invalid: a source is of another connection, lacks the field, or leaves a param of its calls
-            open.
+        Invalid: a source belongs to another connection, lacks the field, or leaves a param of its
+            calls open.
     """
     for source in {
         each.tool + "\0" + each.path: each for each in list_sources(conditions)

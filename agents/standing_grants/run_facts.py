@@ -23,13 +23,14 @@ from tools.contract import Level
 from tools.toolbox.grant_conditions import RecordedResult, RecordedWrite
 
 MAX_RESULTS = 200
-"""The most results of a tool in a run that count, the newest."""
+"""The maximum number of a tool's results in a run that count, newest first."""
 MAX_RUNS = 200
-"""The most runs whose results are kept while past calls are compared."""
+"""The maximum number of runs whose results are kept while past calls are compared."""
 _CHANGING = tuple(level.value for level in Level if level is not Level.READ)
-"""The levels whose calls may store a value that a later result then has; drafts are stored, too."""
+"""The levels whose calls may store a value that then appears in a later result; drafts are stored,
+too."""
 _CONFIRMED = "confirmed_by"
-"""The name in a result's metadata of the person who reported it."""
+"""The key in a result's metadata for the person who reported the result."""
 
 
 class _ResultRow(NamedTuple):
@@ -65,7 +66,7 @@ class _MessageRow(NamedTuple):
 
 
 class _Told(NamedTuple):
-    """The words of people to a run: messages, and the ids of the calls to which they replied on a
+    """The texts from people to a run: messages, and the ids of the calls to which they replied on a
     page."""
 
     messages: list[_MessageRow]
@@ -96,7 +97,7 @@ class RunResults:
             del self._loaded[oldest]
 
     def load_facts(self, run_ids: Collection[int], tools: Collection[str]) -> None:
-        """Load everything by which calls of these runs are compared with conditions on these tools'
+        """Load everything needed to compare calls of these runs with conditions on these tools'
         results; the number of queries does not depend on the number of runs."""
         unread = [pk for pk in run_ids if pk not in self._writes]
         self._writes.update(_load_writes(unread) if unread else {})
@@ -208,7 +209,7 @@ def _load_writes(run_ids: Collection[int]) -> Mapping[int, list[RecordedWrite]]:
 
 
 def _load_told(run_ids: Collection[int]) -> Mapping[int, _Told]:
-    """Load what people told each run."""
+    """Load the texts from people to each run."""
     typed, replied = _list_typed(run_ids)
     found: dict[int, list[_MessageRow]] = {pk: [] for pk in run_ids}
     rows = Message.objects.filter(run_id__in=run_ids).order_by("pk")
@@ -222,8 +223,8 @@ def _load_told(run_ids: Collection[int]) -> Mapping[int, _Told]:
 def _list_typed(
     run_ids: Collection[int],
 ) -> tuple[set[tuple[int, int]], dict[int, frozenset[int]]]:
-    """List the messages that people typed on a page, as run and number, where the task is number 1,
-    and the calls to which they replied there, by run."""
+    """List the messages that people typed on a page, each as run and number (the task is number 1);
+    also list the calls to which people replied on a page, by run."""
     columns = ("organization_id", "origin", "parent_id", "client_request_id")
     runs = list(Run.objects.filter(pk__in=run_ids).only(*columns))
     later = Q(type=EventType.MESSAGE_ADDED, payload__typed_number__isnull=False)
@@ -256,7 +257,8 @@ def _is_own_result(result: Any) -> bool:
 
 @dataclass(frozen=True)
 class Edge:
-    """The end of what a run had seen: the number of its last ended call and of its last message."""
+    """The point up to which a run had seen facts: the numbers of its last ended call and last
+    message."""
 
     seq: int
     message: int
@@ -281,7 +283,7 @@ class SeenFacts:
 
     @cached_property
     def edge(self) -> Edge:
-        """The end of what the run has seen, as of the first use."""
+        """The point up to which the run has seen facts, determined on first use."""
         ended = ToolCall.objects.filter(run_id=self._run_id).order_by()
         messages = Message.objects.filter(run_id=self._run_id).order_by()
         return Edge(

@@ -129,7 +129,7 @@ def switch_trigger(member: Membership, trigger_id: int, *, is_active: bool) -> T
 
 
 def renew_secret(member: Membership, trigger_id: int) -> tuple[Trigger, str]:
-    """Give a trigger a new secret, and return both; the old secret stops working at once."""
+    """Give a trigger a new secret, and return both; the old secret stops working immediately."""
     member.require(Role.OPERATOR, "change a trigger")
     with transaction.atomic():
         trigger = _lock(member, trigger_id)
@@ -202,8 +202,8 @@ def _write(member: Membership, trigger: Trigger, terms: TriggerTerms, secret: st
 
 
 def _get_part_authors(trigger: Trigger) -> dict[str, int | None]:
-    """Return the id of the person who last changed each part; if an older version created the
-    trigger, that of its owner."""
+    """Return the id of the person who last changed each part, or the owner's id if an older version
+    created the trigger."""
     return trigger.part_authors or dict.fromkeys(PARTS, trigger.created_by_id)
 
 

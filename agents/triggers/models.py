@@ -44,7 +44,7 @@ class Trigger(models.Model):
             must match.
         repeat_hours: the number of hours during which identical bodies start only one run, for
             schemes without message ids.
-        max_queued: the most runs that may wait for a worker at a time.
+        max_queued: the maximum number of runs that may wait for a worker at a time.
         created_by: the person on whose behalf the trigger works, who last created it, saved it or
             switched it on.
         made_by, task_by, secret_by: the people who created it, last wrote its task, and last set or
@@ -112,11 +112,12 @@ class ReceivedMessage(models.Model):
 
     Attributes:
         key: the sender's id of the message, or the digest of its body; repeats of a message that
-            started a run have no row.
+            started a run are not stored.
         run: the run that the message started.
         requesters: (user id, username, act) for each person behind the run, except the person on
             whose behalf it acts.
-        payload: the body; empty if the message was refused because its sender proved nothing.
+        payload: the body; empty if the message was refused because its sender did not prove who
+            they are.
         template: the trigger's task when the run started.
         replay_of, by: for a message sent again, the original message and the person who sent it
             again.

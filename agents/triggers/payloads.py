@@ -10,7 +10,7 @@ from tools.contract import make_storable
 from tools.contract.canonical import storable_json
 
 MAX_FIELDS = 1_000
-"""The most fields in a form."""
+"""The maximum number of fields in a form."""
 FORM = "application/x-www-form-urlencoded"
 PAYLOAD_FIELD = "payload"
 """The field in which GitHub, Slack and others send their JSON."""

@@ -35,16 +35,16 @@ Joined = TypeVar("Joined", bound=Model)
 
 LARGEST_PAYLOAD = 256 * 1024
 MAX_PER_MINUTE = 3_000
-"""The most messages of one trigger that a process receives per minute."""
+"""The maximum number of messages that a process receives per minute for one trigger."""
 MAX_NOTED_REFUSALS = 20
-"""The most refusals of unproved messages that are stored per minute and trigger, so that a stranger
-cannot fill the table."""
+"""The maximum number of refused unproved messages that are stored per minute and trigger, so that a
+stranger cannot fill the table."""
 TOLD_EVERY = timedelta(hours=1)
-"""The shortest time between two facts about the refusals of a trigger; people get one notice a
-day."""
+"""The minimum time between two entries in the log about the refusals of a trigger; people get one
+notice a day."""
 KEPT = 200
-"""The number of messages that are kept for a trigger although they started nothing. Messages with
-and without content are counted separately."""
+"""The number of messages that are kept for a trigger although they did not start a run. Messages
+with and without content are counted separately."""
 WAIT_S = 60
 """Seconds after which a sender may retry while too many runs wait."""
 
@@ -199,7 +199,7 @@ def _start_or_refuse(trigger: Trigger, payload: Any, key: str, window: timedelta
     newest_first = same_key.order_by("-pk").annotate(now=Now())
     earlier = list(newest_first.values_list("received_at", "run_id", "now"))
     # The generation, a part of the unique request id, comes from the same rows, so only one of two
-    # identical messages at the same time can start a run.
+    # identical messages that arrive at the same time can start a run.
     generation = f":{len(earlier)}" if window else ""
     repeated = [
         run_id for received_at, run_id, now in earlier if not window or received_at > now - window
@@ -342,8 +342,7 @@ def _note_refusal(trigger: Trigger, reason: str, proved: ReceivedMessage | None 
 
 
 def _tell_refusal(trigger: Trigger, reason: str) -> None:
-    """Write the fact that the trigger refuses messages to the organization's log, at most once an
-    hour."""
+    """Record in the organization's log that the trigger refuses messages, at most once an hour."""
     quiet = Q(refusal_told_at=None) | Q(refusal_told_at__lte=Now() - TOLD_EVERY)
     if not Trigger.objects.filter(quiet, pk=trigger.pk).update(refusal_told_at=Now()):
         return
@@ -361,7 +360,7 @@ def _tell_refusal(trigger: Trigger, reason: str) -> None:
 
 
 def _note(trigger: Trigger, received: ReceivedMessage) -> None:
-    """Store a message that started nothing, and delete the oldest such messages beyond KEPT,
+    """Store a message that did not start a run, and delete the oldest such messages beyond KEPT,
     separately for messages with and without content."""
     received.trigger = trigger
     received.save(force_insert=True)

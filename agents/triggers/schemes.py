@@ -13,7 +13,7 @@ from agents.triggers.models import Scheme
 from tools.toolbox.objections import Objection
 
 TOLERANCE_S = 300
-"""The most seconds by which a signed time may be earlier or later than this server's time."""
+"""The maximum number of seconds by which a signed time may differ from this server's time."""
 STANDARD_PREFIX = "whsec_"
 
 
@@ -107,8 +107,8 @@ def _check_standard(incoming: Incoming, proof: Proof) -> Objection | None:
 
 
 def _get_standard(incoming: Incoming, name: str) -> str:
-    """Return a header of Standard Webhooks, under the standard's name, or under Svix's name if the
-    standard's id is missing."""
+    """Return a header of Standard Webhooks; if the header `webhook-id` is missing, return the
+    header with Svix's prefix instead."""
     prefix = "webhook" if "webhook-id" in incoming.headers else "svix"
     return incoming.headers.get(f"{prefix}-{name}", "")
 
@@ -178,7 +178,7 @@ def find_objection(scheme: str, incoming: Incoming, proof: Proof) -> Objection |
 
 
 def find_key(scheme: str, incoming: Incoming, payload: object) -> tuple[str, bool]:
-    """Return the key of the message, and True if it is the sender's id instead of the body's
+    """Return the key of the message, and True if the key is the sender's id instead of the body's
     digest."""
     own = incoming.headers.get(TRAITS[scheme].id_header, "") if TRAITS[scheme].id_header else ""
     if scheme == Scheme.STANDARD:

@@ -1,7 +1,7 @@
 """Write the task of a run that a trigger starts: the person's template with values of the payload
 in its placeholders.
 
-The payload is never evaluated, and counts as text from outside wherever it appears.
+The payload is never evaluated, and it is treated as text from outside wherever it appears.
 """
 
 import json
@@ -13,11 +13,11 @@ from agents.platform.refusals import Invalid
 from tools.contract.hidden_characters import is_hidden
 
 LARGEST_VALUE = 500
-"""The most characters of one value in a task."""
+"""The maximum number of characters of one value in a task."""
 LARGEST_SHOWN = 16_000
-"""The most characters of the payload that the employee reads with the task."""
+"""The maximum number of characters of the payload that the employee reads with the task."""
 MAX_PLACES = 50
-"""The most placeholders in one template."""
+"""The maximum number of placeholders in one template."""
 MISSING = "(not in the message)"
 _PLACE = re.compile(r"\{\{([^{}]*)\}\}")
 _PATH = re.compile(r"payload((?:\.[A-Za-z0-9_-]{1,80}){1,12})")

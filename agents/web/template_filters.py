@@ -37,7 +37,7 @@ def icon(name: str) -> SafeString:
 
 def visible(value: object) -> SafeString:
     """Show text on one line, with hidden characters as tokens; use it for all text that others
-    wrote. An `OutsideText` is a chip."""
+    wrote. An `OutsideText` becomes a chip."""
     if isinstance(value, OutsideText):
         return safe_text.render_chip(value)
     return safe_text.render_text(str(value), keep="")
@@ -57,7 +57,7 @@ def plain(value: object) -> str:
 
 
 def is_cut(text: str) -> bool:
-    """Return True if the text is too long to be quoted, or to stand in a chip, as a whole."""
+    """Return True if the text is too long to be shown whole in quotation marks or in a chip."""
     return cut_middle(text) != text
 
 
@@ -97,7 +97,7 @@ def sentence(value: str, ids: Mapping[str, str] | None = None) -> SafeString:
 
 
 def quoted_words(text: str) -> SafeString:
-    """Show words of Gadget's own, with the words of others in “quotes” set apart."""
+    """Show Gadget's own words, with the words of others in “quotes” set apart."""
     return SafeString(safe_text.render_words(text))
 
 
@@ -117,7 +117,8 @@ def item_id(id_: str) -> SafeString:
 
 
 def quote(text: object, longest: int = MAX_QUOTED) -> str:
-    """Quote a text of others for an attribute or a page's title, where a chip cannot stand."""
+    """Quote text that others wrote, for an attribute or a page's title, which cannot contain a
+    chip."""
     return safe_text.quote_outside(str(text), longest)
 
 
@@ -193,8 +194,8 @@ def countdown(at: datetime | None) -> str:
 
 
 def time_since(since: datetime) -> str:
-    """Format the time since then: `12 s`, `3 min`, `2 h 5 min`, `4 d 1 h`; a script keeps it up to
-    date."""
+    """Format the time that has passed since this moment: `12 s`, `3 min`, `2 h 5 min`, `4 d 1 h`; a
+    script keeps it up to date."""
     return durations.format_whole_duration(round((timezone.now() - since).total_seconds()))
 
 

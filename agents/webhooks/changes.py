@@ -93,7 +93,7 @@ def make_webhook(member: Membership, terms: WebhookTerms) -> tuple[Webhook, str]
 
 def edit_webhook(member: Membership, webhook_id: int, terms: WebhookTerms) -> Webhook:
     """Change the webhook. If its address changes, waiting deliveries go to the new address, and its
-    failures are forgotten.
+    earlier failures no longer count.
 
     Raises:
         Forbidden, NotFound, Invalid

@@ -45,7 +45,7 @@ class Webhook(ReceiverBase):
         sends_values: True if deliveries also contain values, not only ids, kinds and times.
         busy_until: the time until which a worker may be sending a delivery; only one delivery is
             sent at a time.
-        rests_until: the time until which nothing is sent, because the receiver failed.
+        rests_until: the time until which Gadget pauses sending, because the receiver failed.
         failures: the number of failures since the last success.
         is_slow: True if the last response took more than two seconds.
         off_reason: the reason why Gadget switched it off; empty otherwise.
@@ -136,15 +136,15 @@ class WebhookDelivery(DeliveryBase):
 
     Attributes:
         public_id: a random id, which is unique across installations and restores.
-        run_id: the run's id; None for a fact of the organization, which belongs to no run.
+        run_id: the run's id; None for a fact of the organization, which does not belong to a run.
         seq: the number of the run's event, or the id of the organization's event, that it reports.
         previous_seq: the `seq` of the previous event that was sent to this webhook about the same
             run, or about no run; None for the first such event.
         payload: ids, kinds and times.
         values: everything else that a receiver may read; empty unless the webhook sent values when
             the fact was read. The values are sent only if the webhook still sends values.
-        wanted_at: the time of the fact, or of *Send again*, from which the three days for retries
-            count.
+        wanted_at: the start of the three days for retries: the time of the fact, or of *Send
+            again*.
         answer_status, duration_ms: the HTTP status and the duration of the last attempt.
     """
 

@@ -32,7 +32,7 @@ class WebhookFact:
     Attributes:
         payload: ids, kinds and times.
         values: everything else, for webhooks that send values.
-        due_at: the time before which the fact is not sent; None to send it at once.
+        due_at: the time before which the fact is not sent; None to send it immediately.
     """
 
     kind: WebhookKind
@@ -80,7 +80,7 @@ def select_events() -> QuerySet[Event]:
 
 
 def select_organization_events() -> QuerySet[OrganizationEvent]:
-    """Select the events that belong to no run, of organizations with an active webhook."""
+    """Select the events that do not belong to a run, for organizations with an active webhook."""
     return OrganizationEvent.objects.filter(_has_webhook("organization_id"))
 
 
@@ -90,7 +90,7 @@ def _has_webhook(organization_id: str) -> Exists:
 
 
 def write_deliveries(events: Sequence[Event]) -> None:
-    """Write the deliveries of these events, with a few statements for any number of events.
+    """Write the deliveries of these events, with a few statements, however many events there are.
 
     A webhook gets no facts from before it was added or switched on. An event that already has
     deliveries is skipped, because during an update an older process may have written them.
@@ -142,7 +142,8 @@ def _is_before(event: Event, seqs: dict[int, int]) -> bool:
 
 
 def write_organization_deliveries(events: Sequence[OrganizationEvent]) -> None:
-    """Write the deliveries of these events that belong to no run, as `write_deliveries` does."""
+    """Write the deliveries of these events, which do not belong to a run, as `write_deliveries`
+    does."""
     told = []
     for event in events:
         for found in describe(event).facts:

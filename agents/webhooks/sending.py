@@ -42,15 +42,15 @@ from agents.webhooks.models import (
 
 KIND = "webhook"
 TRY_S = 60.0
-"""Seconds after which an attempt counts as lost; this is longer than the time limit of a
-request."""
+"""The number of seconds after which an attempt is considered lost; this is longer than the time
+limit of a request."""
 SLOW_MS = 2_000
 LONGEST_PAUSE_S, LONGEST_REST_S = 4 * 3600.0, 900.0
 LONGEST_WAIT = timedelta(days=3)
 """The time after which a delivery is given up."""
 FAILING_TIME, MIN_FAILURES = LONGEST_WAIT, 10
-"""The time without a success, and the number of failures in it, after which a webhook is switched
-off."""
+"""The time without a success, and the number of failures during that time, after which a webhook is
+switched off."""
 _ABOUT_THE_RECEIVER = (408, 410, 429)
 """The HTTP statuses from 400 to 499 that are about the receiver, not about the delivery."""
 _Batch = DeliveryBatch[WebhookDelivery, Webhook]
@@ -243,7 +243,7 @@ def _record_response(batch: _Batch) -> WebhookDelivery:
 
 
 def _find_rest(webhook: Webhook, error: DeliveryError) -> Any:
-    """Return the time until which nothing is sent to a failing receiver; None if the receiver
+    """Return the time until which Gadget does not send to a failing receiver; None if the receiver
     refused only this delivery."""
     status = error.answer_status or 0
     if 400 <= status < 500 and status not in _ABOUT_THE_RECEIVER:

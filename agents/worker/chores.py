@@ -1,5 +1,5 @@
-"""Work that each sweeper repeats every 30 to 60 seconds, in addition to the work that is due by
-times in the database."""
+"""Work that each sweeper repeats every 30 to 60 seconds, in addition to the work whose due times
+are in the database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Chore:
         self._due_at = 0.0
 
     def do_if_due(self) -> None:
-        """Do the work if it is due; a failure is logged and delays nothing else."""
+        """Do the work if it is due; a failure is logged and does not delay anything else."""
         if time.monotonic() >= self._due_at:
             self._due_at = time.monotonic() + self._every_s
             with log_and_continue(self._name):

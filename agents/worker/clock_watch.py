@@ -1,8 +1,8 @@
-"""Correct waits that are longer than the code allows: the database's clock was ahead when they were
-set.
+"""Correct waits that are longer than the code allows because the database's clock was ahead when
+they were set.
 
-Without the correction, work would wait for the time by which the clock was ahead, unnoticed.
-`runs/schedule_watch.py` does the same for schedules, and `LeaseWatch` for leases.
+Without the correction, work would wait until the real time reaches the wrong time, and nobody would
+notice. `runs/schedule_watch.py` does the same for schedules, and `LeaseWatch` for leases.
 """
 
 import logging

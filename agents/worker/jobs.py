@@ -28,8 +28,8 @@ from tools.toolbox.threads import count_abandoned_threads
 logger = logging.getLogger(__name__)
 
 MAX_ABANDONED = 8
-"""The worker shuts down, and is restarted, when this many of its tool threads run beyond their
-timeouts."""
+"""The number of tool threads running beyond their timeouts at which the worker shuts down and is
+restarted."""
 
 TITLES_AT_ONCE = 4
 _title_threads = ThreadPoolExecutor(TITLES_AT_ONCE, thread_name_prefix="titles")

@@ -1,5 +1,5 @@
-"""Find leases that are no longer renewed, by this process's own clock, because the database's clock
-may be set back."""
+"""Find leases that are no longer renewed, measured by this process's own clock, because the
+database's clock may be set back."""
 
 from collections.abc import Iterable
 
@@ -8,14 +8,14 @@ from agents.runs.queries.due import ObservedLease
 
 
 class LeaseWatch:
-    """Remembers when each lease was first seen; a renewed lease counts as a new lease."""
+    """Remembers when each lease was first seen; a renewed lease is treated as a new lease."""
 
     def __init__(self) -> None:
         self._since: dict[ObservedLease, float] = {}
 
     def update(self, leases: Iterable[ObservedLease], now: float) -> list[ObservedLease]:
-        """Record the current leases, and return the leases that were not renewed for longer than a
-        lease is valid.
+        """Record the current leases, and return the leases that have not been renewed for longer
+        than a lease is valid.
 
         Args:
             now: the time of `clock_s` before the leases were read.

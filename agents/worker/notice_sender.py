@@ -35,7 +35,7 @@ One of the helpers serves only healthy receivers. All threads of a kind are woke
 
 
 class RepeatingThread(threading.Thread):
-    """Repeats a piece of work until nothing is left, then waits for a wake-up or some seconds.
+    """Repeats a piece of work until none is left, then waits for a wake-up or for some seconds.
 
     Args:
         work: does the next piece of work; its result is falsy if there was none.
@@ -71,8 +71,8 @@ class RepeatingThread(threading.Thread):
         self._woken.set()
 
     def finish(self) -> None:
-        """Let the thread start no further piece of work; signal handlers may call this, because it
-        takes no lock."""
+        """Keep the thread from starting another piece of work; signal handlers may call this,
+        because it does not take a lock."""
         self._stopping = True
 
     def stop(self) -> None:
@@ -119,7 +119,7 @@ class NoticeSender:
         self._reader.wake()
 
     def finish(self) -> None:
-        """Let no thread start new work, while the worker's last runs end."""
+        """Keep the threads from starting new work while the worker's last runs end."""
         for thread in self._threads:
             thread.finish()
 

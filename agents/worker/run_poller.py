@@ -21,7 +21,7 @@ class RunPoller(threading.Thread):
     the queue.
 
     Args:
-        slots: the most runs that this worker drives at a time.
+        slots: the maximum number of runs that this worker drives at a time.
         drive: drives one run if it is still free.
     """
 

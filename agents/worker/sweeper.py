@@ -77,8 +77,8 @@ def sweep_forever(stop: threading.Event) -> None:
 
 
 def _try_database(for_writes: bool) -> bool:
-    """Return True if the database can be read and, with `for_writes`, written, which is tried
-    without changing anything."""
+    """Return True if the database can be read and, with `for_writes`, written; the test does not
+    change anything."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -178,8 +178,8 @@ def _take_expired(run_id: int) -> bool:
 
 
 def _take_unrenewed(lease: due.ObservedLease) -> bool:
-    """Take a run from its worker if, by our own clock, its lease was not renewed for as long as a
-    lease is valid."""
+    """Take a run from its worker if, by our own clock, its lease has not been renewed for as long
+    as a lease is valid."""
     with _prompt_transaction(lease.run_id) as tx:
         if not lease.is_held_by(tx.run):
             return False

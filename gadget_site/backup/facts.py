@@ -1,5 +1,5 @@
-"""Queries within a backup's snapshot, for either database: the applied migrations, and the head of
-each audit chain."""
+"""Queries that read the applied migrations and the head of each audit chain in a backup's snapshot,
+on either database."""
 
 MIGRATIONS = "SELECT app, name FROM django_migrations ORDER BY id"
 HEADS = """

@@ -54,8 +54,8 @@ class PostgresqlSnapshot:
         self.sequences = {name: last for name, last in _query_rows(_SEQUENCES) if last is not None}
 
     def dump(self, folder: Path) -> None:
-        """Write one file for each table, in the server's text format, which is exact for every
-        type."""
+        """Write one file for each table, in the server's text format, which preserves values of
+        every type exactly."""
         for table, columns in self.columns.items():
             with (
                 (folder / table).open("wb") as file,
@@ -67,7 +67,7 @@ class PostgresqlSnapshot:
 
 @contextmanager
 def snapshot() -> Iterator[PostgresqlSnapshot]:
-    """Open a read-only transaction that sees nothing committed later."""
+    """Open a read-only transaction that does not see later commits."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
         _lift_time_limits(cursor)
@@ -92,7 +92,8 @@ def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         _lift_time_limits(cursor)
         _create_empty_tables(cursor, manifest)
-        # Migrations make foreign keys immediate, but rows refer to rows that are loaded later.
+        # After the migrations, foreign keys are checked immediately, but rows refer to rows that
+        # are loaded later.
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")
         for table, columns in manifest.columns.items():
             with (
@@ -111,8 +112,8 @@ def load(folder: Path, manifest: Manifest, newer: NewerLimits) -> None:
 
 
 def _lift_time_limits(cursor: Any) -> None:
-    """Lift the time limits of this transaction: the server's, and our own limit for its
-    responses."""
+    """Lift both time limits of this transaction: the server's limits, and our limit on waiting for
+    the server's responses."""
     for setting in _NO_LIMITS:
         cursor.execute(setting)
     connection.connection.response_timeout_s = None  # see gadget_site/response_timeout.py
@@ -129,7 +130,7 @@ def _connect_under_another_name() -> None:
 
 
 def _create_empty_tables(cursor: Any, manifest: Manifest) -> None:
-    """Create the tables of the manifest's version, all empty."""
+    """Create empty tables, as they were in the version that the manifest names."""
     applied = set(MigrationRecorder(connection).applied_migrations())
     if applied != set(manifest.migrations):
         _create_tables(cursor, manifest, applied)

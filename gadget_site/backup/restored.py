@@ -1,8 +1,8 @@
 """Make a restored backup safe to start, because nobody knows what happened after it was taken.
 
-Everything stays stopped until an admin has confirmed the limits of people and employees, and lifts
-the stop. Rights that work without a new decision end, approved calls that had not started need
-approval again, unsent notices are dropped, and open cards carry a warning.
+Everything stays stopped until an admin confirms the limits of people and employees and lifts the
+stop. Rights that take effect without a new decision are ended, approved calls that had not started
+need approval again, unsent notices are dropped, and open cards carry a warning.
 """
 
 from django.contrib.auth.hashers import make_password
@@ -39,8 +39,8 @@ def stop_everything(*, is_repeated: bool = False) -> None:
     """Stop everything in one transaction of plain statements, which a restore can commit together
     with the data.
 
-    Rights that work without a new decision end too (gadget_site/backup/rights.py): otherwise a
-    token, standing grant or deputy revoked since the backup would work again.
+    Rights that take effect without a new decision are ended too (gadget_site/backup/rights.py):
+    otherwise, a token, standing grant or deputy revoked since the backup would work again.
 
     Args:
         is_repeated: True if an earlier attempt at this restore already stopped everything; unsent
@@ -51,7 +51,8 @@ def stop_everything(*, is_repeated: bool = False) -> None:
         Organization.objects.filter(stopped_at=None).update(stopped_at=Now(), stopped_by=STOPPED_BY)
         Organization.objects.update(restored_at=Now())
         Approval.objects.filter(status=ApprovalStatus.APPROVED).update(valid_until=Now())
-        # Superusers in no organization lose their passwords: no admin can confirm their accounts.
+        # Superusers without an organization lose their passwords: no admin can confirm their
+        # accounts.
         if Organization.objects.exists():
             User.objects.filter(is_superuser=True, memberships=None).update(
                 password=make_password(None)
@@ -89,12 +90,12 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
 
     Args:
         made_at: the time of the backup, if known.
-        has_lines: True if the restore has already written the limits to confirm, together with the
-            data.
+        has_lines: True if the restore already wrote, together with the data, the limits that must
+            be confirmed.
     """
     folder_id = Installation.objects.values_list("folder_mark", flat=True).first()
     is_repeated = folder_id == installation.UNFINISHED_RESTORE
-    # In one transaction, so that an attempt that is repeated has already written the limits.
+    # Use one transaction, so that a repeated attempt can rely on the limits being written.
     with transaction.atomic():
         stop_everything(is_repeated=is_repeated)
         if not has_lines and not is_repeated:
@@ -117,11 +118,11 @@ def settle(made_at: str = "", *, has_lines: bool = False) -> dict[str, int]:
 
 
 def recover_runs() -> dict[str, int]:
-    """Settle the runs that were in progress at the time of the backup: nobody knows what happened
-    to them later.
+    """Settle the runs that were in progress at the time of the backup, because nobody knows what
+    happened to them later.
 
-    Approvals whose call has not started are replaced by new cards, executing calls are settled as
-    after a lost worker, and running runs are put back in the queue. Return the number of runs,
+    Approvals whose call has not started are replaced by new cards, executing calls are settled like
+    calls of a lost worker, and running runs are put back in the queue. Return the number of runs,
     replaced approvals and settled calls: {"runs", "asked_again", "unsettled"}.
     """
     counts = {"runs": 0, "asked_again": 0, "unsettled": 0}

@@ -1,5 +1,5 @@
-"""Restore a backup: check everything before changing anything, and start nothing until people allow
-it."""
+"""Restore a backup: check everything before changing anything, and keep everything stopped until
+people allow it to start."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def restore(path: Path, *, force: bool = False) -> RestoredBackup:
 
 
 def _refuse_while_alive() -> None:
-    """Raise BackupError if a worker or sweeper shows signs of life in Redis, even one without a
+    """Raise BackupError if a worker or sweeper shows signs of life in Redis, even if it has no
     database connection."""
     try:
         alive = [*list_alive(WORKER), *list_alive(SWEEPER)]
@@ -128,7 +128,8 @@ def _refuse_to_overwrite() -> None:
 
 
 def _replace_files(files: Path, staged: Path) -> None:
-    """Replace the files folder by folder, because the files folder itself may be a mount."""
+    """Replace the contents of the files folder one by one, because that folder itself may be a
+    mount."""
     with tempfile.TemporaryDirectory(prefix=f"{RESERVED}replaced-", dir=files) as replaced:
         for organization_id in FILE_STORE.get().list_organizations():
             (files / str(organization_id)).rename(Path(replaced) / str(organization_id))

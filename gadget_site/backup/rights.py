@@ -1,4 +1,5 @@
-"""The effect of a restore on each table: its rights end, an admin confirms its limits, or neither.
+"""The effect of a restore on each table: its rights are ended, its limits must be confirmed by an
+admin, or it stays as it is.
 
 A restore cannot know which rights were revoked or which limits were tightened since the backup. A
 test fails for a table that is in none of the three lists.
@@ -21,8 +22,8 @@ ENDED = frozenset(
         "webhooks.Webhook",
     }
 )
-"""Tables whose rows give access, or decide or start something without a person. The restore ends
-these rights."""
+"""Tables whose rows give access, or that decide or start something without a person. The restore
+ends these rights."""
 
 CONFIRMED = frozenset(
     {

@@ -40,7 +40,7 @@ class Seal:
 
 
 def read_seal(file: BinaryIO) -> Seal | None:
-    """Read the seal at the front of the file; None if there is none."""
+    """Read the seal at the front of the file; return None if the file has no seal."""
     if (found := _SEAL.fullmatch(file.read(LENGTH))) is None:
         return None
     return Seal(found[1].decode(), found[2].decode())

@@ -51,8 +51,8 @@ def snapshot() -> Iterator[SqliteSnapshot]:
 
 
 def refuse_while_used() -> None:
-    """Raise BackupError if another process keeps the database open. The test is to leave WAL mode,
-    which needs sole access."""
+    """Raise BackupError if another process keeps the database open. To test this, leave WAL mode,
+    which is possible only for the sole user of the database."""
     connections.close_all()
     deadline = time.monotonic() + _CLOSING_S
     with closing(sqlite3.connect(_get_file(), timeout=0)) as alone:
@@ -72,7 +72,7 @@ def load(folder: Path, _: Manifest, newer: NewerLimits) -> None:
     start too early.
 
     Raises:
-        BackupError: the copy is not a sound database.
+        BackupError: the copy is damaged.
     """
     staged = folder / COPY
     with _use_database(staged):

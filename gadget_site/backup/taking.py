@@ -46,8 +46,8 @@ customers' data unencrypted. Keep it safe.
 To restore it, with Gadget stopped on every machine:  python manage.py restore FILE
 """
 _RECENT_NS = 2_000_000_000
-"""The nanoseconds within which a file may change twice without getting a new modification time. A
-file that changed so shortly before it was copied is copied again."""
+"""The number of nanoseconds within which a file may change twice without getting a new modification
+time. A file that changed less than this long before it was copied is copied again."""
 
 
 def back_up(path: Path, *, force: bool = False) -> Manifest:
@@ -171,7 +171,7 @@ def _encrypt_canaries() -> list[str]:
 
 
 def _move_into_place(temporary: Path, path: Path, force: bool) -> None:
-    """Give the finished archive its name; without `force`, only if that name is free."""
+    """Give the finished archive its name; without `force`, do so only if no file has that name."""
     if force:
         temporary.replace(path)
     else:

@@ -41,7 +41,7 @@ class RealModel:
 
 @dataclass
 class DemoChanges:
-    """The changes made by building the demo, a short text for each.
+    """The changes made while building the demo, as short texts.
 
     Attributes:
         resets: True to restore the demo's values in existing rows, and create deleted rows again.
@@ -59,8 +59,8 @@ def build(real_model: RealModel | None = None, *, resets: bool = True) -> DemoCh
 
     Existing accounts keep their password, and existing records stay unchanged. With `resets`,
     employees and their providers get the demo's values again, and missing records are added.
-    Without it, as at every start, only missing rows other than records are added, and the real
-    model's provider follows the environment.
+    Without it, as at every start, only missing rows are added, except records, and the real model's
+    provider is set from the environment.
     """
     built = DemoChanges(resets)
     with transaction.atomic():
@@ -162,8 +162,8 @@ def _add_script_provider(
 def _add_model_provider(
     organization: Organization, real: RealModel, built: DemoChanges
 ) -> tuple[ModelProvider, bool]:
-    """Create or update the real model's provider. Return it, and True if its kind changed: other
-    kinds have other model names."""
+    """Create or update the real model's provider. Return the provider, and True if its kind
+    changed: each kind has its own model names."""
     provider, _ = ModelProvider.objects.get_or_create(
         organization=organization, name=REAL_MODEL_PROVIDER
     )
@@ -202,8 +202,8 @@ def _add_employee(
 
 
 def _add_paused_schedule(organization: Organization, built: DemoChanges) -> None:
-    """Add an example schedule that starts nothing until somebody resumes it, unless the
-    organization has a schedule."""
+    """Add an example schedule, which is paused until somebody resumes it, unless the organization
+    already has a schedule."""
     if not Schedule.objects.filter(organization=organization).exists():
         name, task, cron, time_zone = staff.SCHEDULED
         operator = User.objects.get(username="operator")

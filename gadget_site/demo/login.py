@@ -1,7 +1,7 @@
 """One-click login as one of the demo's people, while DEBUG is on and the demo's accounts exist.
 
 Only browsers on this machine get the buttons, and only while no other machine can reach Gadget,
-because a button asks for no password.
+because a button does not ask for a password.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,8 @@ def list_demo_people(request: HttpRequest) -> list[DemoPerson]:
 
 
 class DemoLoginForm(LoginForm):
-    """The login form with its own message: the password is wrong only if somebody changed it."""
+    """The login form with an error message of its own: a button's password is wrong only if
+    somebody changed it."""
 
     error_messages = LoginForm.error_messages | {
         "invalid_login": "The password of this demo account was changed. Log in with the new one."
@@ -65,7 +66,7 @@ class DemoLoginForm(LoginForm):
 
 
 class DemoLogin(LoginPage):
-    """Log in as the person whose button was pressed, with the demo's password; all else is as on
+    """Log in as the person whose button was pressed, with the demo's password; otherwise, work like
     the login page."""
 
     http_method_names = ["post", "options"]

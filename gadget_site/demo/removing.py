@@ -1,5 +1,5 @@
-"""Remove the demo: its organizations with everything in them, and accounts that nothing else
-needs."""
+"""Remove the demo: its organizations with everything in them, and accounts that are not needed for
+anything else."""
 
 import shutil
 from dataclasses import dataclass, field
@@ -68,8 +68,8 @@ def _refuse_active_runs(organizations: list[Organization]) -> None:
 
 
 def _remove_organization(organization: Organization) -> None:
-    """Delete an organization. Delegated runs go first: the database protects rows that other rows
-    refer to."""
+    """Delete an organization. Delete delegated runs first: the database protects rows that other
+    rows refer to."""
     runs = Run.objects.filter(organization=organization)
     while runs.filter(children__isnull=True).delete()[0]:
         continue

@@ -23,7 +23,7 @@ WITH_LOGIN = 3_000_000
 requests and says why."""
 
 FORM_FIELDS = 1_000_000
-"""Room for a form's other fields next to its files."""
+"""The number of bytes that a form's other fields may have, besides its files."""
 
 UPLOADS = {
     "files-upload": MAX_UPLOAD_SIZE + FORM_FIELDS,

@@ -1,4 +1,5 @@
-"""Keep responses within their bounds: later bytes on the connection belong to the next response.
+"""Keep responses within their announced length: later bytes on the connection belong to the next
+response.
 
 Daphne drops only the first chunk of a body that must not be sent. Every later chunk would reach a
 client, or a proxy that shares connections between people, as the beginning of the next response.

@@ -20,8 +20,8 @@ from gadget_site.edge.bounded_responses import WITHOUT_BODY
 log = structlog.get_logger(__name__)
 
 LINGER_S = 5
-"""The seconds for which a refused client may keep sending: if its connection were closed at once,
-it might never see the response."""
+"""The number of seconds for which a refused client may keep sending: if its connection were closed
+immediately, it might never see the response."""
 
 TOO_LARGE = (413, "Content Too Large", "too_large", "The request is too large.")
 DATABASE_AWAY = (
@@ -45,7 +45,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
     """One request, from its head to the end of its response."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Twisted would parse forms in the event loop, and nothing would read the result.
+        # Otherwise, Twisted would parse forms in the event loop, and the result would not be used.
         super().__init__(*args, **{**kwargs, "parsePOSTFormSubmission": False})
         self._limit = WITHOUT_LOGIN
         self._received = 0
@@ -84,8 +84,8 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
             super().requestReceived(command, path, version)
 
     def finish(self) -> None:
-        """End the response. After a truncated response, close the connection; otherwise the client
-        would take the next response for the missing rest."""
+        """End the response. After a truncated response, close the connection; otherwise, the client
+        would mistake the next response for the missing part."""
         announced = self.responseHeaders.getRawHeaders(b"content-length", [b""])[0]
         is_complete = (
             self.method == b"HEAD"
@@ -120,7 +120,7 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]
         return separator.join(value.decode("latin-1") for value in values)
 
     def _refuse(self, reason: tuple[int, str, str, str]) -> None:
-        """Respond at once, discard the rest of the request, and close the connection."""
+        """Respond immediately, discard the rest of the request, and close the connection."""
         if self._is_refused or self.channel is None:
             return
         self._is_refused = True

@@ -1,4 +1,5 @@
-"""Find a client's real address and scheme: forwarding headers count only from trusted proxies."""
+"""Find a client's real address and scheme: forwarding headers are believed only if a trusted proxy
+sent them."""
 
 from __future__ import annotations
 
@@ -67,8 +68,8 @@ def _list_words(headers: Headers, name: bytes) -> list[str]:
 
 
 def _find_client(client: list[Any], peer: Address, forwarded: list[str]) -> list[Any]:
-    """Return the client's address: walk back along the forwarded addresses to the first that is not
-    a trusted proxy's."""
+    """Return the client's address: walk back along the forwarded addresses to the first one that is
+    not a trusted proxy."""
     found = peer
     for word in reversed(forwarded):
         before = _parse(word)

@@ -13,7 +13,7 @@ from gadget_site.management.findings import Finding
 
 
 def check_addresses() -> Iterator[Finding]:
-    """Check that hosts, origins and proxies match; a mismatch only shows when another machine
+    """Check that hosts, origins and proxies match; a mismatch is noticed only when another machine
     connects."""
     findings = [*_check_origins(), *_check_proxies()]
     yield from findings or [Finding("addresses", "hosts, origins and proxies match")]
@@ -35,8 +35,8 @@ def _check_origins() -> Iterator[Finding]:
 
 
 def _check_proxies() -> Iterator[Finding]:
-    """Report that no proxy is trusted although Gadget is served over https, which needs a proxy:
-    Gadget itself speaks http."""
+    """Report a missing trusted proxy if Gadget is served over https. Gadget itself speaks only
+    http, so https needs a proxy."""
     if settings.GADGET_ORIGIN and not settings.GADGET_TRUSTED_PROXIES:
         text = "Gadget is served over https, but no proxy is trusted: requests seem to come from the proxy over http"
         yield Finding("addresses", text, "set TRUSTED_PROXIES to the address of your proxy")

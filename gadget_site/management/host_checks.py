@@ -65,8 +65,7 @@ def check_key_files() -> Iterator[Finding]:
 
 
 def check_writing() -> Iterator[Finding]:
-    """Check that the database and the files folder accept writes, and that there is room for
-    more."""
+    """Check that the database and the files folder accept writes, and that enough space is free."""
     found = check_writability()
     if found.database is not None:
         yield Finding(

@@ -43,8 +43,8 @@ CLIENT_CONNECTIONS = """
     SELECT count(*), count(*) FILTER (WHERE application_name = 'gadget') FROM pg_stat_activity
     WHERE coalesce(backend_type, 'client backend') = 'client backend'
 """
-"""Counts client connections. Processes without a `backend_type` count too, because an unprivileged
-user cannot see it for other users' processes."""
+"""Counts client connections. Processes without a `backend_type` are counted too, because an
+unprivileged user cannot see this value for other users' processes."""
 WITH_EVERYTHING = "start everything with `make run`, or only this process: "
 ALONE = "start it with your process manager: "
 
@@ -118,8 +118,9 @@ def check_database(presence: Presence) -> Iterator[Finding]:
 
 
 def _describe_failure(error: DatabaseError) -> str:
-    """Return the server's own words, or the error's text if a new attempt succeeds. The connection
-    pool's error says only that it got no connection in time."""
+    """Connect once more and return the server's error message, or the error's own text if this
+    attempt succeeds. The connection pool's error says only that it did not get a connection in
+    time."""
     refusal = try_connecting()
     return refusal.words if refusal else str(error).strip()
 
@@ -170,7 +171,7 @@ def _query_value(statement: str) -> object:
 
 
 def check_redis() -> Finding:
-    """Check that Redis is reachable and drops no messages."""
+    """Check that Redis is reachable and does not drop messages."""
     where = "the embedded server" if settings.REDIS_IS_EMBEDDED else "the server of REDIS_URL"
     try:
         with connect_redis() as client:
@@ -228,11 +229,12 @@ def check_capacity(presence: Presence) -> Iterator[Finding]:
         yield Finding("database", text)
     else:
         yield Finding("database", text, "raise PostgreSQL's max_connections or lower DATABASE_POOL")
-    yield check_slots(allowed, (processes + 1) * pool)  # this command has a pool as well
+    yield check_slots(allowed, (processes + 1) * pool)  # this command also has a pool
 
 
 def check_slots(allowed: int, ours_at_most: int) -> Finding:
-    """Check that connection slots are free, and that no dead connections of Gadget occupy any."""
+    """Check that connection slots are free, and that none are occupied by dead connections of
+    Gadget."""
     with connection.cursor() as cursor:
         cursor.execute(CLIENT_CONNECTIONS)
         used, ours = cursor.fetchone()
@@ -254,8 +256,8 @@ def check_slots(allowed: int, ours_at_most: int) -> Finding:
 
 
 def _count_processes(presence: Presence) -> int:
-    """Count the web process, and the workers and sweepers that run, or that `up` would start if
-    those are more."""
+    """Count the web process, the workers and the sweepers. Count the workers and sweepers that run,
+    or those that `up` would start if there are more of them."""
     workers, sweepers = (len(presence.names.get(kind, ())) for kind in (WORKER, SWEEPER))
     return 1 + max(workers, settings.GADGET_WORKERS) + max(sweepers, 1)
 

@@ -43,8 +43,8 @@ def _add_part(part: str, line: str) -> str:
 
 
 def _parse(line: str) -> dict[str, Any]:
-    """Return the line's fields. A line that is not a JSON object, such as a library's own, becomes
-    the event."""
+    """Return the line's fields. A line that is not a JSON object, such as one written by a library,
+    becomes the value of `event`."""
     try:
         parsed = json.loads(line)
     except (ValueError, RecursionError):

@@ -25,7 +25,7 @@ class ProcessSpec:
 
 def build_redis_process() -> ProcessSpec:
     """Return the process of the embedded Redis server for this data folder."""
-    script = redis_server.__file__  # run by its path, so that it loads nothing else
+    script = redis_server.__file__  # run by its path, so that no other module is loaded
     return ProcessSpec(
         "redis", (sys.executable, script, str(settings.GADGET_DATA_DIR)), is_quiet=True
     )

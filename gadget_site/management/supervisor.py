@@ -1,5 +1,5 @@
 """Supervise child processes: show their output, restart those that die or freeze, and leave none
-behind."""
+running when it stops."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ DEATHS_WITHIN_S = 60.0
 LINES_KEPT = 20
 STOP_PATIENCE_S = 8.0
 FROZEN_AFTER_S = 20.0
-"""The seconds after which a process without a heartbeat is replaced. This is before its runs'
-leases expire, which takes 30 s."""
+"""The number of seconds after which a process without a heartbeat is replaced. The leases of its
+runs expire later, after 30 s."""
 CHECK_EVERY_S = 1.0
 
 
@@ -113,7 +113,7 @@ class Supervisor:
                 child = self._ended.get(timeout=min(left, CHECK_EVERY_S))
             except Empty:
                 continue
-            # A freeze does not count as a death: five frozen workers must not stop everything.
+            # A freeze is not counted as a death: five frozen workers must not stop everything.
             if not child.is_frozen:
                 self._count_death(child)
             for line in child.lines if child.spec.is_quiet else ():

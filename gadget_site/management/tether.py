@@ -1,6 +1,6 @@
 """Run one command that ends when its starter ends: `python tether.py STARTER_PID COMMAND…`.
 
-This module imports nothing else of Gadget.
+This module does not import any other module of Gadget.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """An organization's languages are named by an admin or learned; text that is ordinary in one of
-them has a warning only in other organizations."""
+these languages has a warning only in other organizations."""
 
 # ruff: noqa: RUF001 - the tests contain look-alike letters
 from __future__ import annotations
@@ -81,7 +81,7 @@ class TestLearning:
         assert not read_again(world.globex).written_languages
 
     @pytest.mark.parametrize("task", ["Set the phone to 5", f"Tell Acme Corp politely: {TASK[:9]}"])
-    def test_no_language_is_learned_from_mostly_latin_tasks(
+    def test_no_language_is_learned_from_tasks_in_mostly_latin_letters(
         self, world: World, learner: LanguageLearner, task: str
     ) -> None:
         for _ in range(MIN_TASKS):
@@ -121,7 +121,9 @@ class TestLearning:
         Membership.objects.filter(user=world.users["operator"]).delete()
         assert not list_languages(world, learner)
 
-    def test_only_the_newest_tasks_count(self, world: World, learner: LanguageLearner) -> None:
+    def test_only_the_newest_tasks_are_considered(
+        self, world: World, learner: LanguageLearner
+    ) -> None:
         for _ in range(MIN_TASKS):
             type_task(world, TASK)
         assert list_languages(world, learner)
@@ -139,7 +141,7 @@ class TestLearning:
         save_preferences(world.member("viewer"), "", "")
         assert not list_languages(world, learner)
 
-    def test_learning_again_reads_no_tasks_if_there_are_no_new_ones(
+    def test_learning_again_does_not_read_tasks_if_none_is_new(
         self, world: World, learner: LanguageLearner
     ) -> None:
         for _ in range(MIN_TASKS):
@@ -159,7 +161,7 @@ class TestMarks:
         "What is ordinary in the languages of an organization has no warning there",
         "agents/approvals/warnings/card_reading.py",
     )
-    def test_a_joiner_has_a_warning_only_where_its_language_is_not_written(
+    def test_a_joiner_has_a_warning_only_in_organizations_without_its_language(
         self, world: World
     ) -> None:
         card = make_card(world, PERSIAN)
@@ -173,12 +175,14 @@ class TestMarks:
         assert read_card(card).marks
 
     @pytest.mark.parametrize("notes", [f"{PERSIAN} pay\u200cpal", "Аcme", f"\u202e{PERSIAN}"])
-    def test_a_deception_has_its_warning_in_every_language(self, world: World, notes: str) -> None:
+    def test_a_deceptive_text_has_a_warning_in_every_language(
+        self, world: World, notes: str
+    ) -> None:
         Organization.objects.filter(pk=world.acme.pk).update(languages=["fa", "ru", "ja"])
         read_again(world.acme)
         assert read_card(make_card(world, notes)).marks
 
-    def test_reading_a_card_runs_no_query_once_its_organization_was_read(
+    def test_reading_a_card_does_not_query_the_database_once_its_organization_is_loaded(
         self, world: World
     ) -> None:
         made = make_card(world, PERSIAN)
@@ -188,7 +192,7 @@ class TestMarks:
             read_card(card)
         assert not len(queries)
 
-    def test_pages_show_a_joiner_as_it_is_only_where_its_language_is_written(
+    def test_pages_show_a_joiner_unchanged_only_in_organizations_with_its_language(
         self, world: World
     ) -> None:
         make_card(world, PERSIAN)
@@ -215,7 +219,7 @@ class TestMarks:
         assert not get_current_languages()
         assert "U+200C" in render_text(PERSIAN)
 
-    def test_joined_emoji_and_flags_are_shown_as_they_are(self) -> None:
+    def test_joined_emoji_and_flags_are_shown_unchanged(self) -> None:
         flag = "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f"
         for text in ("👨\u200d👩\u200d👧 ok", f"{flag} ok"):
             assert render_text(text) == replace_hidden_characters(text) == text
@@ -234,7 +238,7 @@ class TestSetting:
         )
         return response.status_code, response.content.decode()
 
-    def test_an_admin_names_languages_after_a_confirmation(self, world: World) -> None:
+    def test_an_admin_can_set_languages_after_confirming_the_change(self, world: World) -> None:
         status, asked = self.save(world, "fa\nzh-Hant", learns_languages="on")
         assert status == 200
         assert "ordinary in: Persian (fa), zh-Hant." in asked

@@ -106,7 +106,7 @@ class TestPerAccountAndAddress:
 
 
 class TestPerAddress:
-    def test_guesses_at_many_names_from_one_address_are_limited(self, world: World) -> None:
+    def test_guesses_for_many_names_from_one_address_are_limited(self, world: World) -> None:
         responses = [guess(f"name{number}")[0] for number in range(25)]
         assert responses == [WRONG] * MAX_FROM_ADDRESS + [LOCKED] * (25 - MAX_FROM_ADDRESS)
         assert log_in("viewer", address=STRANGER).status_code == LOCKED
@@ -133,7 +133,7 @@ class TestPerAddress:
         assert responses == [WRONG] * 20 + [LOCKED]
         assert guess("name", address="::ffff:192.0.2.2") == [WRONG]
 
-    def test_a_refused_attempt_with_a_new_name_stores_no_row(self, world: World) -> None:
+    def test_a_refused_attempt_with_a_new_name_is_not_stored(self, world: World) -> None:
         for number in range(30):
             guess(f"name{number}")
         assert AccessAttempt.objects.count() == MAX_FROM_ADDRESS + 1
@@ -244,7 +244,7 @@ def test_the_database_connection_is_released_while_a_password_is_hashed() -> Non
 
 
 class TestCostOfPasswords:
-    def test_a_limited_number_of_hashings_run_or_wait_and_more_are_refused(self) -> None:
+    def test_hashing_is_refused_once_enough_other_hashings_run_and_wait(self) -> None:
         limit, leave = ThreadLimit(most_at_once=1, most_waiting=1, max_wait_s=10), Event()
         inside = [Event(), Event()]
 
@@ -273,7 +273,7 @@ class TestCostOfPasswords:
         with limit.holding_slot():
             pass
 
-    def test_a_login_without_a_free_slot_says_when_to_retry_and_counts_no_attempt(
+    def test_a_login_without_a_free_slot_says_when_to_retry_and_is_not_counted_as_an_attempt(
         self, world: World, settings: Settings, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real_hashing(settings)
@@ -315,7 +315,7 @@ class TestCostOfPasswords:
         assert log_in("viewer").status_code == OK
 
     @pytest.mark.parametrize("username", ["viewer", "nobody-of-this-name", "switched-off"])
-    def test_every_login_hashes_one_password_so_that_timing_reveals_nothing(
+    def test_every_login_hashes_one_password_so_that_timing_does_not_reveal_accounts(
         self, world: World, settings: Settings, username: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         real_hashing(settings)
@@ -329,7 +329,7 @@ class TestCostOfPasswords:
 
 
 class Counted(ThreadLimit):
-    """A limit that counts the slots taken, and notes whether one was taken in a transaction."""
+    """A limit that counts the slots taken, and records whether one was taken in a transaction."""
 
     def __init__(self) -> None:
         super().__init__(1, 1, 1)

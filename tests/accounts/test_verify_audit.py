@@ -151,7 +151,7 @@ def test_a_signature_for_another_purpose_is_not_accepted_in_the_audit(
 
 
 class TestPrintedHeads:
-    def test_a_chain_cut_at_its_end_is_detected_only_with_a_printed_head(
+    def test_a_chain_without_its_last_entries_is_detected_only_with_a_printed_head(
         self, organizations: tuple[Organization, Organization]
     ) -> None:
         acme, globex = organizations

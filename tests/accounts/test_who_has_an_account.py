@@ -18,7 +18,7 @@ def world() -> World:
     return make_world()
 
 
-def test_an_admin_who_repeats_invitations_sees_free_and_taken_names_refused_alike(
+def test_free_and_taken_names_are_refused_alike_after_repeated_invitations(
     world: World,
 ) -> None:
     for _ in range(invitations.MAX_TRIES_TOGETHER // invitations.MAX_TRIES):

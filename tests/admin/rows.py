@@ -119,7 +119,7 @@ def filled_form(client: Client, path: str, **changes: Any) -> dict[str, Any]:
 
 
 def fill_in(rows: list[dict[str, str]]) -> dict[str, str]:
-    """Return the data that a browser would send for these rows of the form for limits."""
+    """Return the data that a browser would send for these rows of the limits form."""
     return {
         f"limits-{number}-{name}": text
         for number, row in enumerate(rows)

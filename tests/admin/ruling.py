@@ -42,7 +42,7 @@ def added(client: Client, model: type[Model], sent: dict[str, Any]) -> Any:
 
 
 def refusal(client: Client, model: type[Model], sent: dict[str, Any]) -> dict[str, list[str]]:
-    """Send the form, which must add no row, and return its error messages."""
+    """Send the form, which must not add a row, and return its error messages."""
     before = model._default_manager.count()
     found = faults(client.post(address(model, "add"), sent))
     assert model._default_manager.count() == before

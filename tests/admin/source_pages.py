@@ -57,7 +57,7 @@ class _Form(HTMLParser):
 
 
 def form_on(response: Any) -> dict[str, Any]:
-    """Return the data that a browser sends from this page of tools without any change."""
+    """Return the data that a browser sends from this page of tools if nothing is changed."""
     form = _Form()
     _, _, behind = response.content.decode().partition(
         '<form method="post" class="flex flex-col gap-4">'

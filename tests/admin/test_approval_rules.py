@@ -331,7 +331,7 @@ def test_changing_who_approves_needs_confirmation(
     assert "even if they asked for the call" in asked(admin, rule, excludes_requesters=None)
 
 
-def test_a_changed_escalation_needs_confirmation_unless_it_comes_later(
+def test_changing_an_escalation_needs_confirmation_unless_it_is_delayed_or_removed(
     world: World, admin: Client, finance: ApproverGroup
 ) -> None:
     board = make_group(world, "Board", "admin")
@@ -346,7 +346,7 @@ def test_a_changed_escalation_needs_confirmation_unless_it_comes_later(
 @pytest.mark.parametrize(
     "changes", [{"tool": UPDATE}, {"level": "destructive"}, GREAT, {"category": "data"}]
 )
-def test_covering_fewer_cards_needs_confirmation_and_covering_more_does_not(
+def test_letting_a_rule_match_fewer_cards_needs_confirmation_and_more_cards_does_not(
     world: World, admin: Client, changes: dict[str, str]
 ) -> None:
     rule = make_rule(world)

@@ -83,7 +83,7 @@ def test_a_new_provider_or_server_needs_confirmation_that_names_the_affected_emp
     assert world.employee.name in sentence
 
 
-def test_confirming_without_the_retyped_key_asks_again_and_states_that_there_is_no_key(
+def test_confirming_without_retyping_the_key_asks_again_and_says_that_the_key_is_removed(
     world: World, admin: Client, real: ModelProvider
 ) -> None:
     world.employee.provider = real
@@ -147,7 +147,9 @@ def test_disabling_the_two_person_rule_and_creating_an_admin_need_confirmation(
     assert Membership.objects.get(user__username="ada").role == "admin"
 
 
-def test_a_person_with_read_access_sees_no_confirmation(world: World, admin: Client) -> None:
+def test_a_person_with_read_access_is_not_asked_for_confirmation(
+    world: World, admin: Client
+) -> None:
     own = admin.get(address(world.member("admin"), "change"))
     assert own.status_code == 200
     assert b"confirmed" not in own.content

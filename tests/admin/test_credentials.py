@@ -193,7 +193,7 @@ class TestAddingCredentials:
         assert "already" in str(faults(admin.post(add("github"), again))["__all__"])
         assert kept("github") == {"token": TOKEN}
 
-    def test_credentials_of_another_organization_do_not_count_as_duplicates(
+    def test_credentials_of_another_organization_are_not_treated_as_duplicates(
         self, world: World, admin: Client
     ) -> None:
         Credential.objects.create(organization=world.globex, service="github", fields="{}")
@@ -255,7 +255,7 @@ class TestChangingCredentials:
         entry = AuditEntry.objects.get(organization=world.acme)
         assert (entry.action, entry.payload["fields"]) == ("credential_changed", {"token": "set"})
 
-    def test_saving_unchanged_values_changes_nothing(
+    def test_saving_unchanged_values_does_not_change_anything(
         self, world: World, admin: Client, github: Credential
     ) -> None:
         path = address(github, "change")

@@ -1,4 +1,5 @@
-"""An employee's delegates: names in the form, ids in the grant, and every change audited."""
+"""An employee's delegates: the form shows names, the grant stores ids, and every change is
+audited."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The admin page for an employee: tools by exact name, a provider of the same organization, and
-every change audited."""
+"""The admin page for an employee: tools are granted by exact name, the provider is one of the same
+organization, and every change is audited."""
 
 from pathlib import Path
 from typing import Any
@@ -306,7 +306,7 @@ def test_a_change_is_audited_with_the_previous_values(world: World, admin: Clien
     assert verify_audit(world.acme.pk) == []
 
 
-def test_saving_an_unchanged_form_records_nothing(world: World, admin: Client) -> None:
+def test_saving_an_unchanged_form_does_not_add_an_audit_entry(world: World, admin: Client) -> None:
     path = address(world.employee, "change")
     assert admin.post(path, filled_form(admin, path)).status_code == 302
     assert not AuditEntry.objects.exists()

@@ -1,5 +1,5 @@
-"""The hosts that tools may reach: they are stored in normalized form, and private networks are
-opened only after a confirmation."""
+"""The hosts that tools may reach: they are stored in normalized form, and access to private
+networks is opened only after a confirmation."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_every_sentence_is_on_the_page_without_javascript(world: World, admin: C
         assert f'name="limits-{number}-sentence" value="{kind}"' in html
 
 
-def test_an_empty_sentence_sets_no_limit_and_a_removed_sentence_deletes_its_limit(
+def test_an_empty_sentence_does_not_set_a_limit_and_a_removed_sentence_deletes_its_limit(
     world: World, admin: Client
 ) -> None:
     saved(world, admin, STATUS, LIMIT)

@@ -1,4 +1,4 @@
-"""Two admins who have the same page open: no change is overwritten silently."""
+"""Two admins who have the same page open never overwrite each other's changes silently."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_a_weak_first_password_is_refused(world: World, root: Client, password: 
 @pytest.mark.parametrize(
     "username", ["newbie", "outsider", "viewer", "admin", "a name that cannot be"]
 )
-def test_an_admin_is_redirected_to_the_invitations_whether_or_not_the_account_exists(
+def test_an_admin_who_adds_an_account_is_redirected_to_invitations_even_if_the_account_exists(
     world: World, admin: Client, username: str
 ) -> None:
     before = list(User.objects.values_list("username", "password")), Membership.objects.count()

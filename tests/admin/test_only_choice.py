@@ -52,7 +52,7 @@ def test_the_only_membership_is_preselected_for_a_new_token(world: World) -> Non
 
 
 @pytest.mark.parametrize("model", FORMS)
-def test_a_person_with_several_organizations_has_to_choose_one(
+def test_a_person_with_several_organizations_must_choose_one(
     world: World, model: type[Model]
 ) -> None:
     second = Organization.objects.create(name="Second", slug="second")

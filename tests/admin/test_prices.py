@@ -128,7 +128,7 @@ def test_the_currency_must_be_a_code_and_changing_it_needs_confirmation(
     assert (organization.currency, organization.month_tokens) == ("USD", 5)
 
 
-def test_employees_whose_cost_is_not_counted_are_listed(
+def test_employees_without_a_counted_cost_are_listed(
     world: World, admin: Client, provider: ModelProvider
 ) -> None:
     ModelProvider.objects.filter(organization=world.globex).update(kind=ProviderKind.OPENAI)

@@ -55,7 +55,7 @@ def test_an_address_without_a_scheme_is_saved_with_the_scheme_that_works(
     assert f"{strip(server.url)} responds via http." in html.unescape(page.content.decode())
 
 
-def test_a_server_that_requires_a_key_counts_as_reachable(world: World, admin: Client) -> None:
+def test_a_server_that_requires_a_key_is_treated_as_reachable(world: World, admin: Client) -> None:
     with ModelServer() as server:
         server.models = Response(status=401, body='{"error": {"message": "no key"}}')
         add(world, admin, f" {strip(server.url)} ")
@@ -76,7 +76,7 @@ def test_an_unreachable_address_is_refused_and_stays_in_the_form_as_typed(
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_an_address_with_a_scheme_is_saved_without_a_connection(
+def test_an_address_with_a_scheme_is_saved_without_connecting_to_it(
     world: World, admin: Client, scheme: str
 ) -> None:
     with ModelServer() as server:
@@ -86,7 +86,7 @@ def test_an_address_with_a_scheme_is_saved_without_a_connection(
     assert ModelProvider.objects.get(name="New").base_url == typed
 
 
-def test_a_private_address_is_refused_without_a_connection(
+def test_a_private_address_is_refused_without_connecting_to_it(
     world: World, admin: Client, settings: Settings
 ) -> None:
     settings.PRIVATE_PROVIDERS = PrivateHosts()
@@ -96,7 +96,7 @@ def test_a_private_address_is_refused_without_a_connection(
         assert server.connections == 0
 
 
-def test_the_same_server_typed_without_a_scheme_needs_no_new_key(
+def test_the_key_need_not_be_retyped_if_the_same_server_is_typed_without_a_scheme(
     world: World, admin: Client
 ) -> None:
     with ModelServer() as server:

@@ -133,7 +133,7 @@ class TestPrivateAddresses:
             *("http://169.254.169.254/latest", "http://[::ffff:127.0.0.1]/", "localhost/v1"),
         ],
     )
-    def test_are_refused_for_a_new_provider_active_or_not(
+    def test_are_refused_for_a_new_provider_even_if_it_is_inactive(
         self, world: World, admin: Client, typed: str
     ) -> None:
         sent = {

@@ -97,7 +97,9 @@ def test_an_invalid_form_shows_its_errors_instead_of_a_simulation(
     assert RESULT not in read(response)
 
 
-def test_a_rule_is_not_simulated_if_the_session_is_in_another_organization(world: World) -> None:
+def test_a_rule_is_not_simulated_if_another_organization_is_active_in_the_session(
+    world: World,
+) -> None:
     member = Membership.objects.create(
         organization=world.globex, user=world.users["admin"], role=Role.ADMIN
     )

@@ -29,8 +29,8 @@ waits in the meantime."""
 
 
 def meanwhile(row: Callable[[], Model], act: Callable[[], Any]) -> Any:
-    """Create the row in a transaction that stays open for a while; act before it commits, and
-    return the response."""
+    """Create the row in a transaction that stays open for a while; call `act` before it commits,
+    and return the response."""
     made = threading.Event()
 
     def make_first() -> None:
@@ -133,7 +133,7 @@ def test_the_second_row_for_the_same_host_is_refused(world: World) -> None:
     assert not AuditEntry.objects.exists()
 
 
-def test_a_tool_granted_twice_at_once_to_an_employee_has_one_grant(world: World) -> None:
+def test_a_tool_granted_twice_at_the_same_time_to_an_employee_has_one_grant(world: World) -> None:
     client, path = world.client("admin"), address(world.employee, "change")
     form = filled_form(client, path)
     form["allowed_tools"] = [*form["allowed_tools"], "data.getStats"]

@@ -72,7 +72,7 @@ def test_an_admin_of_another_organization_sees_none_of_the_rows(world: World) ->
         assert type(row)._default_manager.filter(pk=row.pk).exists()
 
 
-def test_a_filter_in_the_address_lists_no_rows_of_another_organization(world: World) -> None:
+def test_a_filter_in_the_address_never_lists_rows_of_another_organization(world: World) -> None:
     one_of_each(world)
     client = world.client("outsider")
     response = client.get(f"/admin/runs/run/?organization__id__exact={world.acme.pk}")
@@ -88,7 +88,7 @@ def test_people_who_are_not_admins_are_redirected_to_the_login(world: World, use
         assert client.get(path)["Location"].startswith("/admin/login/")
 
 
-def test_a_person_with_staff_access_who_is_not_an_admin_sees_no_rows(world: World) -> None:
+def test_a_person_with_staff_access_who_is_not_an_admin_cannot_see_any_rows(world: World) -> None:
     User.objects.filter(username="approver").update(is_staff=True)
     world.users["approver"].user_permissions.set(Permission.objects.all())
     client = world.client("approver")

@@ -182,7 +182,7 @@ class TestWording:
         page = text_of(world.client(who).get(address(Source, "list"), follow=True))
         assert f"You are logged in as {who}, an account without access to the admin." in page
 
-    def test_a_stranger_sees_no_account_name(self) -> None:
+    def test_a_stranger_cannot_see_any_account_name(self) -> None:
         assert "You are logged in as" not in text_of(Client().get("/admin/", follow=True))
 
     def test_the_list_shows_which_sources_work(self, admin: Client, pets: Source) -> None:

@@ -99,7 +99,9 @@ class TestDefinitionOnThePage:
         assert "Of what was kept" in page
         assert "&quot;readOnlyHint&quot;: true" in page
 
-    def test_lists_the_params_of_every_form_of_a_value(self, admin: Client, server: Source) -> None:
+    def test_lists_the_params_of_every_variant_of_a_value(
+        self, admin: Client, server: Source
+    ) -> None:
         owner = {"properties": {"name": {"type": "string"}, "boss": {"$ref": "#/$defs/Owner"}}}
         described = {"$ref": "#/$defs/Owner", "description": "Who keeps it"}
         properties = {
@@ -264,7 +266,7 @@ class TestAChangedDefinition:
         assert "Changes since it was accepted" not in page
         assert server.tools.get().accepted_definition == {}
 
-    def test_is_compared_with_the_accepted_text_and_not_with_the_last_one_read(
+    def test_is_compared_with_the_accepted_text_and_not_with_the_text_last_read(
         self, admin: Client, server: Source
     ) -> None:
         say(server, keep_note(description="Keeps all."))
@@ -273,7 +275,9 @@ class TestAChangedDefinition:
         say(server, keep_note())
         assert server.tools.get().state == "offered"
 
-    def test_shows_new_removed_and_retyped_values(self, admin: Client, server: Source) -> None:
+    def test_shows_new_and_removed_values_and_values_of_a_different_type(
+        self, admin: Client, server: Source
+    ) -> None:
         say(server, with_inputs(name={"type": "string", "default": True}))
         before = "input_schema · properties · name · "
         assert changes(admin, server) == [
@@ -296,7 +300,9 @@ class TestAChangedDefinition:
         assert " fiend b " in after
         assert len(before) < 140
 
-    def test_says_so_if_there_is_no_difference_to_show(self, admin: Client, server: Source) -> None:
+    def test_is_shown_with_a_notice_if_no_difference_can_be_shown(
+        self, admin: Client, server: Source
+    ) -> None:
         say(server, keep_note(description="x" * 2_000))
         accept(admin, server)
         say(server, keep_note(description="x" * 2_000 + "y"))

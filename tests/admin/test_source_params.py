@@ -80,7 +80,9 @@ def say(admin: Client, source: Source, **params: list[str]) -> Any:
     "An admin says once per tool which params name something, and which name nothing",
     "agents/admin/source_choices.py",
 )
-def test_what_an_admin_says_is_saved_shown_and_audited(admin: Client, pets: Source) -> None:
+def test_an_admins_statement_about_a_param_is_saved_shown_and_audited(
+    admin: Client, pets: Source
+) -> None:
     assert "montant: names an amount" in text_of(admin.get(tools_page(pets)))
     assert say(admin, pets, plain=["ref"], named=["montant"]).status_code == 302
     row = row_of(pets)
@@ -95,7 +97,7 @@ def test_what_an_admin_says_is_saved_shown_and_audited(admin: Client, pets: Sour
     assert AuditEntry.objects.filter(action="source_changed").count() == 1
 
 
-def test_freeing_a_param_needs_a_confirmation(admin: Client, pets: Source) -> None:
+def test_saying_that_a_param_names_nothing_needs_confirmation(admin: Client, pets: Source) -> None:
     row = row_of(pets)
     sent = {**form_on(admin.get(tools_page(pets))), f"plain-{row.pk}": ["ref"]}
     page = admin.post(tools_page(pets), sent)
@@ -121,7 +123,7 @@ def test_two_admins_do_not_overwrite_each_other(admin: Client, pets: Source) -> 
     assert row_of(pets).named_params == []
 
 
-def test_people_who_cannot_change_sources_cannot_say_what_a_param_names(
+def test_people_who_cannot_change_sources_cannot_state_what_a_param_names(
     world: World, pets: Source
 ) -> None:
     row = row_of(pets)
@@ -142,7 +144,7 @@ def test_a_param_freed_by_an_admin_is_not_free_under_a_changed_definition(
     assert (row_of(pets).plain_params, row_of(pets).named_params) == ([], ["montant"])
 
 
-def test_the_tool_is_judged_by_what_the_admin_says(admin: Client, pets: Source) -> None:
+def test_a_param_is_judged_by_the_admins_statement_about_it(admin: Client, pets: Source) -> None:
     assert find_ref(pets) is NamedThing.RECIPIENT
     say(admin, pets, plain=["ref"])
     assert find_ref(pets) is NamedThing.NOTHING

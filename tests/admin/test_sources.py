@@ -363,7 +363,7 @@ class TestChoosingTools:
             "what was confirmed is not asked again"
         )
 
-    def test_a_raised_level_needs_no_confirmation(self, admin: Client, pets: Source) -> None:
+    def test_a_raised_level_does_not_need_confirmation(self, admin: Client, pets: Source) -> None:
         assert (
             admin.post(tools_page(pets), chosen(pets, "listPets", listPets="write")).status_code
             == 302

@@ -1,5 +1,5 @@
-"""Every list in the admin sends the same number of queries for one row as for many, and none of
-these queries counts a table's rows."""
+"""Every list in the admin sends the same number of queries for one row as for many rows, and none
+of these queries counts the rows of a table."""
 
 import pytest
 from django.contrib.auth.models import User

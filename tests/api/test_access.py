@@ -176,7 +176,7 @@ def nothing_changes(target: Target) -> Iterator[None]:
     assert state_of_everything() == before
 
 
-def test_only_the_health_routes_need_no_login() -> None:
+def test_every_route_except_health_requires_a_login() -> None:
     assert {route.path for route in ROUTES if route.is_open} == OPEN_PATHS
 
 
@@ -198,7 +198,7 @@ class TestRequestsWithoutAccess:
             problem(ask(target.world.client("stranger"), route, target), 403)["code"] == "forbidden"
         )
 
-    def test_of_a_member_of_another_organization_find_nothing(
+    def test_of_a_member_of_another_organization_do_not_find_the_rows(
         self, route: Route, target: Target
     ) -> None:
         response = ask(target.world.client("outsider"), route, target)
@@ -295,7 +295,7 @@ def test_a_deactivated_users_session_is_refused_as_not_logged_in(target: Target)
     problem(client.get("/api/runs"), 401)
 
 
-def test_a_lowered_role_takes_effect_at_once(target: Target) -> None:
+def test_a_lowered_role_takes_effect_immediately(target: Target) -> None:
     client = target.world.client("approver")
     member = target.world.member("approver")
     member.role = "viewer"

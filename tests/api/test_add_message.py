@@ -70,7 +70,7 @@ class TestClientMessageId:
     @pytest.mark.parametrize(
         ("action", "status"), [("messages", RunStatus.SUCCEEDED), ("continue", RunStatus.FAILED)]
     )
-    def test_sent_twelve_times_at_once_adds_the_message_once(
+    def test_sent_twelve_times_simultaneously_adds_the_message_once(
         self, world: World, action: str, status: RunStatus
     ) -> None:
         run, codes = world.run(status), list[int]()
@@ -88,7 +88,7 @@ class TestClientMessageId:
         assert codes == [200] * 12
         assert Message.objects.filter(run=run).count() == 2
 
-    def test_left_out_makes_each_request_a_new_message(self, world: World) -> None:
+    def test_that_is_omitted_makes_each_request_add_a_message(self, world: World) -> None:
         run, client = world.run(), world.client("operator")
         for _ in range(2):
             post(client, f"/api/runs/{run.pk}/messages", {"text": "Hurry."})

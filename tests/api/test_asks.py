@@ -104,13 +104,13 @@ def test_the_agents_polling_is_recorded_on_the_ask_and_a_persons_request_is_not(
     assert lately.exists()
 
 
-def test_a_short_prefix_of_effect_keys_is_refused(agent: Agent) -> None:
+def test_a_prefix_of_effect_keys_that_is_too_short_is_refused(agent: Agent) -> None:
     problem(post(agent.client, "/api/asks/cancel", {"effect_key_prefix": "s"}), 422)
     problem(post(agent.client, "/api/asks/cancel", {"effect_key_prefix": ""}), 422)
 
 
 class TestVisibilityOfAsks:
-    def test_is_limited_for_agents_to_the_key_that_made_them(
+    def test_is_limited_for_agents_to_asks_made_with_their_own_key(
         self, world: World, agent: Agent
     ) -> None:
         own, others = agent.ask(), Agent(world, name="Server").ask()
@@ -194,7 +194,9 @@ class TestDecisionOfAnAsk:
         assert pick(told, *DECISION) == ["denied", "approver", "Not on Fridays.", None, None]
         assert told["decided_at"] is not None
 
-    def test_includes_no_receipt_once_it_is_redeemed(self, world: World, agent: Agent) -> None:
+    def test_does_not_include_the_receipt_once_it_is_redeemed(
+        self, world: World, agent: Agent
+    ) -> None:
         ask = agent.ask()
         decide(world, ask, approves=True)
         receipt = agent.get(ask)["receipt"]

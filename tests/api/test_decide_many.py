@@ -77,7 +77,7 @@ def test_the_second_decision_of_one_card_is_refused(world: World) -> None:
         ({"confirm": "Acme Corp"}, "decisions.0.confirm"),
     ],
 )
-def test_an_invalid_field_is_reported_and_nothing_is_decided(
+def test_an_invalid_field_is_reported_and_none_of_the_cards_is_decided(
     world: World, change: dict[str, Any], field: str
 ) -> None:
     card = world.card()

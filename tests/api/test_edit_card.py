@@ -1,5 +1,5 @@
-"""POST /api/approvals/{id}/approve with `params` approves nothing: it creates a new card to
-decide."""
+"""POST /api/approvals/{id}/approve with `params` does not approve the call: it creates a new card,
+which must be decided."""
 
 from __future__ import annotations
 

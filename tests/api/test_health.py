@@ -65,7 +65,7 @@ def test_a_hanging_files_folder_is_not_reported_as_a_database_failure(
     assert (response.status_code, response.json()["degraded"]) == (200, [WORKER, SWEEPER, "files"])
 
 
-def test_an_unanswered_check_occupies_only_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_checks_occupy_only_a_few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writability, "RESTART_AFTER_S", 0.0)
     responses, asked = threading.Event(), list[int]()
 
@@ -114,7 +114,7 @@ def test_ready_counts_the_running_and_the_missing_workers(redis_url: str) -> Non
 
 
 @pytest.mark.django_db(transaction=True)
-def test_replacements_of_killed_workers_are_counted_in_their_place(redis_url: str) -> None:
+def test_replacements_of_killed_workers_are_counted_instead_of_them(redis_url: str) -> None:
     lost = [SignOfLife(WORKER, f"lost{number}-of-this-test") for number in (1, 2)]
     for pulse in lost:
         kill(pulse, redis_url)

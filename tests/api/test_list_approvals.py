@@ -101,8 +101,8 @@ def test_pages_contain_each_card_once(world: World) -> None:
 
 
 class TestOrderOfCards:
-    """Waiting cards come in call order, so that a client that approves from the top keeps that
-    order."""
+    """Waiting cards come in call order, so that a client that approves them from the top preserves
+    that order."""
 
     @pytest.fixture
     def cards(self, world: World) -> list[str]:
@@ -151,9 +151,7 @@ class TestOrderOfCards:
                 post(client, f"/api/approvals/{item['id']}/approve", {"digest": item["digest"]})
         assert seen == cards
 
-    def test_contains_nothing_after_a_cursor_of_another_organization(
-        self, world: World, cards: list[str]
-    ) -> None:
+    def test_ends_at_a_cursor_of_another_organization(self, world: World, cards: list[str]) -> None:
         Approval.objects.filter(pk=cards[0]).update(organization=world.globex)
         for unknown in (cards[0], "999999"):
             query = f"status=pending&cursor={encode_cursor(unknown)}"

@@ -37,7 +37,7 @@ def test_pages_contain_each_run_once_while_new_runs_appear(world: World) -> None
     assert seen == runs[::-1]
 
 
-def test_a_full_last_page_ends_the_list(world: World) -> None:
+def test_a_last_page_that_is_full_has_no_next_cursor(world: World) -> None:
     for _ in range(2):
         world.run()
     assert world.client("viewer").get("/api/runs?limit=2").json()["next_cursor"] is None

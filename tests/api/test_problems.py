@@ -1,4 +1,4 @@
-"""Every error under /api/ is a problem document that says what to do and leaks nothing."""
+"""Every error under /api/ is a problem document that says what to do and does not leak details."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""POST /api/tool_calls/{id}/resolve records what a person reports about a call whose outcome is
-unknown, with a reason."""
+"""POST /api/tool_calls/{id}/resolve records a person's report about a call with an unknown outcome,
+and the reason."""
 
 from __future__ import annotations
 

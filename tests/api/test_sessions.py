@@ -21,7 +21,7 @@ def task(world: World) -> dict[str, str]:
     return {"employee_id": str(world.employee.pk), "task": "Search."}
 
 
-def test_a_get_request_requires_no_csrf_token(world: World) -> None:
+def test_a_get_request_does_not_require_the_csrf_token(world: World) -> None:
     assert world.client("viewer", needs_csrf=True).get("/api/runs").status_code == 200
 
 

@@ -1,5 +1,5 @@
-"""GET /api/runs/{id} shows a run with its calls, shortened results and newest cards, in a few
-queries."""
+"""GET /api/runs/{id} shows a run with its calls, shortened results and newest cards, and needs only
+a few queries."""
 
 from __future__ import annotations
 

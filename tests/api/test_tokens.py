@@ -94,7 +94,7 @@ def test_a_malformed_token_is_refused(world: World, token: str) -> None:
     problem(get("/api/runs", token), 401)
 
 
-def test_another_authorization_scheme_leaves_the_session_in_effect(world: World) -> None:
+def test_another_authorization_scheme_does_not_override_the_session(world: World) -> None:
     assert (
         world.client("viewer").get("/api/runs", headers={"authorization": "Basic eDp5"}).status_code
         == 200

@@ -1,5 +1,5 @@
-"""GET /api/tools lists the catalog with schemas, and the figures of each tool in the caller's
-organization only."""
+"""GET /api/tools lists the catalog with schemas, and each tool's figures, which count only calls of
+the caller's organization."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures for tests of approvals: those of the engine's tests."""
+"""The engine's fixtures, for the tests of approvals."""
 
 import pytest
 

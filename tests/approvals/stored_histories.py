@@ -34,8 +34,8 @@ TOOL = "probe.effect"
 PEOPLE = 5
 STEPS = 14
 AMOUNTS = {"small": 10, "large": 600}
-"""The amount that each name in a probe's call stands for. The slow judge compares amounts, but the
-probe has only a name."""
+"""The amount that each name in a probe's call represents. The slow judge compares amounts, but a
+probe has only names."""
 TWO_PEOPLE = RuleTerms(0, "two-person rule", excludes_requesters=True)
 IF_LARGE = Condition("name", Rule.EQUALS, "large").as_json()
 WEIGHTS = {"vote": 12, "change": 5, "edit": 1, "withdraw": 1, "deny": 0.3, "expire": 0.2}
@@ -45,8 +45,8 @@ class Office:
     """An organization whose people, groups and rules are changed for each history.
 
     Attributes:
-        world: the slow judge's copy of the same data. People have their user ids in it, and groups
-            the ids 1 and 2.
+        world: the slow judge's copy of the same data. In it, people have their user ids, and groups
+            have the ids 1 and 2.
     """
 
     world: World
@@ -298,8 +298,8 @@ class Office:
             )
 
     def _check_words(self) -> None:
-        """Check that the waiting card says which approvals are missing, and whether nobody can give
-        them."""
+        """Check that the waiting card says which approvals are missing, and says so if nobody can
+        give them."""
         card = Approval.objects.select_related("run", "tool_call").get(pk=self._card.pk)
         assert card.status == ApprovalStatus.PENDING
         standing = find_standings(self._workshop.organization, [card]).get(card.pk)

@@ -101,7 +101,7 @@ def test_a_claim_ends_after_15_minutes(world: World, card: Approval) -> None:
 
 
 @pytest.mark.parametrize("folder", ["templates", "static/js"])
-def test_the_duration_of_a_claim_is_defined_in_one_place(folder: str) -> None:
+def test_the_duration_of_a_claim_is_defined_only_once(folder: str) -> None:
     files = [path for path in (ROOT / folder).rglob("*") if path.suffix in {".html", ".js"}]
     repeated = [
         str(path)
@@ -142,7 +142,7 @@ def test_a_claimed_card_cannot_be_claimed_by_another_person_until_it_is_released
     assert Claim.objects.get().user.get_username() == "admin"
 
 
-def test_releasing_a_card_keeps_other_claims_and_another_organization_sees_none(
+def test_releasing_a_card_keeps_other_claims_and_other_organizations_see_no_claims(
     world: World, card: Approval
 ) -> None:
     other = world.card()
@@ -152,7 +152,7 @@ def test_releasing_a_card_keeps_other_claims_and_another_organization_sees_none(
     assert attention.find_claims(world.globex.pk) == {}
 
 
-def test_the_claim_of_a_person_who_can_no_longer_decide_warns_nobody(
+def test_the_claim_of_a_person_who_can_no_longer_decide_does_not_warn_anybody(
     world: World, card: Approval
 ) -> None:
     Membership.objects.filter(pk=world.member("approver").pk).update(role=Role.OPERATOR)
@@ -224,7 +224,9 @@ class TestClaimsOnPages:
         client.post(f"/approvals/{card.pk}/release/")
         assert b"has taken this card" not in client.get(f"/approvals/{card.pk}/").content
 
-    def test_refuse_a_form_loaded_before_them_until_it_is_sent_again(self, world: World) -> None:
+    def test_block_a_form_that_was_loaded_before_the_claim_until_it_is_sent_again(
+        self, world: World
+    ) -> None:
         card, client = world.card(), world.client("admin")
         attention.take(world.member("approver"), card.pk)
         refused = client.post(f"/approvals/{card.pk}/approve/", {"digest": card.digest})

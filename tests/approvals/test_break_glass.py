@@ -166,7 +166,7 @@ def test_break_glass_requires_another_admin_who_is_notified(
 
 
 @pytest.mark.parametrize("how", ["no address", "unconfirmed", "no mail server"])
-def test_an_unreachable_admin_does_not_count_as_another_admin(
+def test_break_glass_is_refused_if_no_other_admin_can_be_notified(
     card: Approval, ada: Membership, settings: Settings, how: str
 ) -> None:
     if how == "no address":
@@ -179,7 +179,7 @@ def test_an_unreachable_admin_does_not_count_as_another_admin(
         break_glass(ada, card)
 
 
-def test_the_notice_is_sent_at_once_to_everyone_who_was_an_admin_at_that_time(
+def test_the_notice_is_sent_immediately_to_everyone_who_was_an_admin_at_that_time(
     card: Approval, ada: Membership
 ) -> None:
     zoe = Membership.objects.get(user__username="zoe")
@@ -202,7 +202,7 @@ def test_break_glass_on_a_destructive_card_requires_the_typed_confirmation(
     assert Approval.objects.get(pk=card.pk).status == ApprovalStatus.PENDING
 
 
-def test_deactivated_admins_and_admins_of_other_organizations_do_not_count_as_another_admin(
+def test_break_glass_is_refused_if_all_other_admins_are_deactivated_or_elsewhere(
     card: Approval, ada: Membership
 ) -> None:
     User.objects.filter(username="zoe").update(is_active=False)
@@ -261,7 +261,7 @@ def test_break_glass_is_refused_with_a_stale_digest_and_on_an_expired_card(
         break_glass(ada, card)
 
 
-def test_replay_recognizes_break_glass_and_reports_its_use_by_a_requester(
+def test_replay_recognizes_break_glass_and_reports_use_by_a_requester(
     workshop: Workshop, card: Approval, ada: Membership
 ) -> None:
     break_glass(ada, card)
@@ -326,14 +326,14 @@ class TestTheBreakGlassAddress:
         User.objects.filter(pk=ada.user_id).update(is_superuser=True)
         assert 'name="break_glass_address"' in client.get(path).content.decode()
 
-    def test_does_not_count_without_a_mail_server(self, card: Approval, alone: Membership) -> None:
+    def test_is_ignored_without_a_mail_server(self, card: Approval, alone: Membership) -> None:
         with pytest.raises(Forbidden, match="no break-glass address"):
             break_glass(alone, card)
 
 
 class TestBreakGlassForm:
-    """Break-glass is possible only in a browser, on the card's own page, and not with a token, in
-    bulk or over REST."""
+    """Break-glass is possible only in a browser, on the card's own page. It is not possible with a
+    token, in bulk or over REST."""
 
     def test_is_offered_only_to_an_admin(
         self, workshop: Workshop, card: Approval, ada: Membership

@@ -45,7 +45,7 @@ def bring_from_outside(card: Approval, path: str, value: str) -> None:
 
 
 class TestMarks:
-    def test_do_not_exist_on_a_plain_card(self, world: World) -> None:
+    def test_are_absent_from_a_plain_card(self, world: World) -> None:
         assert load(world.card()) == {}
 
     @feature(
@@ -63,7 +63,7 @@ class TestMarks:
         assert find_detail(card, "outside") == "in “changes.email”: “ann@new.example”"
         assert find_detail(card, "new").startswith("email address “ann@new.example”")
 
-    def test_name_other_cards_on_the_same_target_and_values_unlike_those_of_other_cards(
+    def test_name_other_cards_with_the_same_target_and_values_that_differ_from_other_cards(
         self, world: World
     ) -> None:
         cards = [
@@ -80,7 +80,9 @@ class TestMarks:
         Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.CANCELLED, decided_by=None)
         assert find_kinds(card) == ["alphabets"]
 
-    def test_of_many_cards_cost_as_many_queries_as_those_of_two(self, world: World) -> None:
+    def test_of_many_cards_are_loaded_with_as_many_queries_as_marks_of_two_cards(
+        self, world: World
+    ) -> None:
         cards = [
             world.card(params=change(record, f"+1 555 {number}"))
             for number, record in enumerate(world.records)
@@ -150,7 +152,7 @@ class TestApprovalsOverRest:
         assert problem(approve(world, card), 422)["field"] == "confirm"
         assert approve(world, card, confirm="Acme Corp").status_code == 200
 
-    def test_are_refused_for_a_missing_right_or_a_stale_digest_before_missing_marks(
+    def test_are_refused_for_a_missing_right_or_a_stale_digest_rather_than_missing_marks(
         self, world: World
     ) -> None:
         card = update(world, notes=MIXED)

@@ -1,4 +1,5 @@
-"""A card's values: their rows on a phone are estimated, and values that must be read come first."""
+"""A card's values: the number of their rows on a phone is estimated, and values that must be read
+come first."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ def target(number: int, **after: Any) -> dict[str, Any]:
         ("漢" * ROW_WIDTH, 2),
     ],
 )
-def test_row_count_considers_lines_wrapped_words_and_wide_letters(text: str, rows: int) -> None:
+def test_the_row_count_considers_lines_wrapped_words_and_wide_letters(text: str, rows: int) -> None:
     assert count_rows(text) == rows
 
 
@@ -84,7 +85,7 @@ def test_row_count_considers_lines_wrapped_words_and_wide_letters(text: str, row
         ("value", "9f8e7d6c5b4a39281706f5e4", None, DELETED),
     ],
 )
-def test_value_that_identifies_empties_widens_or_unlocks_something_must_be_read(
+def test_a_value_that_identifies_empties_widens_or_unlocks_something_must_be_read(
     name: str, before: Any, after: Any, kind: str
 ) -> None:
     assert must_be_read(NamedValue(name, before, after), kind)
@@ -104,7 +105,9 @@ def test_value_that_identifies_empties_widens_or_unlocks_something_must_be_read(
         ("day", None, "2026-11-30", REQUESTED),
     ],
 )
-def test_ordinary_value_need_not_come_first(name: str, before: Any, after: Any, kind: str) -> None:
+def test_an_ordinary_value_need_not_come_first(
+    name: str, before: Any, after: Any, kind: str
+) -> None:
     assert not must_be_read(NamedValue(name, before, after), kind)
 
 
@@ -116,26 +119,26 @@ def test_forty_short_values_are_folded_and_ten_are_not() -> None:
 @pytest.mark.parametrize(
     "value", ["漢" * 90, "a" * 180, "line\n" * 6 + "end", " ".join(["word"] * 38)]
 )
-def test_few_tall_values_are_folded_like_many_short_ones(value: str) -> None:
+def test_a_few_tall_values_are_folded_like_many_short_values(value: str) -> None:
     names = number_names(8)
     assert plan_request(**name_values(names, value)).request.folded
     assert not plan_request(**name_values(names, "short")).folds_parts
 
 
-def test_long_sentence_leaves_fewer_rows_for_values() -> None:
+def test_a_long_sentence_leaves_fewer_rows_for_values() -> None:
     params = name_values(number_names(12))
     assert not plan_folding("Short", [], params, Signs()).folds_parts
     assert plan_folding("word " * 75, [], params, Signs()).folds_parts
 
 
 @pytest.mark.parametrize("place", [0, 20, 39])
-def test_destination_is_shown_first_wherever_it_stands(place: int) -> None:
+def test_a_destination_is_shown_first_whatever_its_position(place: int) -> None:
     names = number_names(40)
     names[place] = "recipient"
     assert plan_request(**name_values(names)).request.shown[0] == place
 
 
-def test_value_with_a_warning_or_from_outside_is_shown_first() -> None:
+def test_a_value_with_a_warning_or_from_outside_is_shown_first() -> None:
     names = number_names(40)
     params = name_values(names) | {names[31]: "doubtful"}
     assert plan_request(Signs(texts={"doubtful"}), **params).request.shown[0] == 31
@@ -144,19 +147,19 @@ def test_value_with_a_warning_or_from_outside_is_shown_first() -> None:
 
 
 @pytest.mark.parametrize("odd", ["no", 90_000, "x" * 60, "да", None])
-def test_odd_value_is_shown_before_the_values_that_are_alike(odd: Any) -> None:
+def test_an_odd_value_is_shown_before_values_that_are_alike(odd: Any) -> None:
     params = name_values(number_names(40), "yes") | {"option_35": odd}
     request = plan_request(**params).request
     assert request.shown[0] == 35
     assert request.alike in (0, len(request.folded))
 
 
-def test_number_too_large_to_compare_is_shown_first_without_an_error() -> None:
+def test_a_number_that_is_too_large_to_compare_is_shown_first_without_an_error() -> None:
     params = name_values(number_names(40), 7) | {"option_35": 10**400}
     assert plan_request(**params).request.shown[0] == 35
 
 
-def test_summary_names_odd_values_that_do_not_fit() -> None:
+def test_the_summary_names_odd_values_that_do_not_fit() -> None:
     params = name_values(number_names(60), "yes")
     params |= {name: f"{name} differs" for name in number_names(15)}
     request = plan_request(**params).request
@@ -182,12 +185,12 @@ def test_values_inside_objects_and_lists_of_objects_have_their_own_rows() -> Non
     ]
 
 
-def test_param_with_too_many_values_stays_one_value() -> None:
+def test_a_param_with_too_many_values_is_shown_as_one_value() -> None:
     params = {"rows": [{"sku": number} for number in range(1_000)], "id": 1}
     assert [value.name for value in list_request_values(params)] == ["rows", "id"]
 
 
-def test_deeply_nested_param_stays_one_value() -> None:
+def test_a_deeply_nested_param_is_shown_as_one_value() -> None:
     deep: Any = "end"
     for _ in range(500):
         deep = {"a": deep}
@@ -205,7 +208,7 @@ def test_targets_that_fit_are_shown_and_others_are_folded() -> None:
     assert plan.folds_parts
 
 
-def test_single_target_with_sixty_fields_folds_most_of_them() -> None:
+def test_most_fields_of_a_single_target_with_sixty_fields_are_folded() -> None:
     before, after = name_values(number_names(60)), name_values(number_names(60), "other")
     one = {"id": "1", "label": "Acme", "before": before, "after": after}
     plan = plan_folding(SENTENCE, [one], {}, Signs())
@@ -229,7 +232,7 @@ def test_targets_with_too_many_fields_are_not_shown_as_a_table(
     assert plan_folding(SENTENCE, targets, {}, Signs()).is_table == is_table
 
 
-def test_target_with_a_warning_comes_first() -> None:
+def test_a_target_with_a_warning_comes_first() -> None:
     targets = [target(number, color=f"{number}") for number in range(60)]
     targets[44]["label"] = "doubtful"
     assert plan_folding(SENTENCE, targets, {}, Signs(texts={"doubtful"})).order[0] == 44

@@ -108,7 +108,7 @@ def test_new_values_are_compared_with_the_current_ones(
     assert list_kinds({"changes": after}, target) == (["likeness"] if is_marked else [])
 
 
-def test_a_card_is_analyzed_once_per_digest() -> None:
+def test_a_card_is_analyzed_only_once_for_each_digest() -> None:
     first = make_card({"x": "a\u200bb"}, digest="same")
     assert read_card(first) is read_card(make_card({}, digest="same"))
     assert read_card(first) is not read_card(make_card({}, digest="another"))

@@ -21,7 +21,7 @@ def test_each_request_is_listed_as_a_target_up_to_the_limit() -> None:
     assert [target.label for target in preview.targets[:2]] == ["DELETE /pets/0", "DELETE /pets/1"]
 
 
-def test_a_call_with_more_requests_cannot_be_previewed() -> None:
+def test_a_call_with_more_requests_than_the_limit_cannot_be_previewed() -> None:
     assert "at most 1,000 can be listed" in preview_of(MAX_LISTED_REQUESTS + 1).problem
 
 

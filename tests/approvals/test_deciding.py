@@ -1,4 +1,4 @@
-"""A card is decided once, as it was shown, and its run continues at once."""
+"""A card is decided only once, as it was shown, and its run continues immediately."""
 
 from datetime import timedelta
 from typing import Any
@@ -105,7 +105,7 @@ class TestApproval:
         assert card.consumed_at is not None
         assert recorder.effects == {done.idempotency_key: 1}
 
-    def test_runs_a_decided_call_at_once_while_its_siblings_wait(
+    def test_runs_the_decided_call_immediately_while_its_siblings_wait(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(EFFECT, call("probe.effect", name="b")))
@@ -118,7 +118,7 @@ class TestApproval:
 
 
 class TestDenial:
-    def test_reports_the_reason_to_the_model_and_starts_nothing(
+    def test_reports_the_reason_to_the_model_and_does_not_start_the_call(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         model.script(
@@ -170,7 +170,7 @@ class TestADecidedCard:
             workshop.deny(card)
         assert statuses(card.run) == [CallStatus.APPROVED]
 
-    def test_returns_the_first_response_for_the_same_decision_of_the_same_person(
+    def test_returns_the_first_response_for_the_same_decision_by_the_same_person(
         self, workshop: Workshop, card: Approval
     ) -> None:
         first = workshop.approve(card, decision_id="d-1")
@@ -256,7 +256,7 @@ class TestADecision:
             workshop.approve(card)
         assert refused.value.extra["approval_status"] == ApprovalStatus.CANCELLED
 
-    def test_is_refused_as_decided_before_expired_and_as_expired_before_stale(
+    def test_is_refused_as_decided_rather_than_expired_and_as_expired_rather_than_stale(
         self, workshop: Workshop
     ) -> None:
         workshop.play(asking(EFFECT, call("probe.effect", name="b")))
@@ -367,7 +367,7 @@ class TestADestructiveCall:
         card = workshop.card(workshop.work())
         assert workshop.deny(card).status == ApprovalStatus.DENIED
 
-    def test_differs_from_a_call_of_a_lower_level_which_needs_no_confirmation(
+    def test_needs_confirmation_unlike_a_call_of_a_lower_level(
         self, workshop: Workshop, card: Approval
     ) -> None:
         assert decisions.make_confirmation_phrase(card) is None

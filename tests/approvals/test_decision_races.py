@@ -17,8 +17,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def count_outcome(act: Callable[[], object], outcomes: Counter[str]) -> None:
-    """Count the outcome of `act`; try again while the database is busy, which can happen with fifty
-    threads at once."""
+    """Count the outcome of `act`; try again while the database is busy, which can happen if fifty
+    threads run at the same time."""
     try:
         act()
     except OperationalError as error:
@@ -31,7 +31,7 @@ def count_outcome(act: Callable[[], object], outcomes: Counter[str]) -> None:
         outcomes["done"] += 1
 
 
-def test_one_of_fifty_concurrent_approvals_counts_and_the_effect_happens_once(
+def test_only_one_of_fifty_concurrent_approvals_is_accepted_and_the_effect_happens_once(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     workshop.play(asking(call("probe.effect", name="a")))

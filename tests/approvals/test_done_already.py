@@ -116,7 +116,7 @@ class TestARepeatedCard:
         assert done is not None
         assert (done.run_id, done.actor) == (None, "ada")
 
-    def test_of_a_deleted_record_says_that_it_no_longer_exists(
+    def test_about_a_deleted_record_says_that_the_record_no_longer_exists(
         self, workshop: Workshop, record: Record
     ) -> None:
         Grant.objects.get_or_create(employee=workshop.employee, tool="data.bulkDelete")
@@ -125,7 +125,7 @@ class TestARepeatedCard:
         assert done is not None
         assert (done.targets[0].label, done.targets[0].values, done.run_id) == ("Acme", (), did.pk)
 
-    def test_whose_target_has_other_values_now_shows_the_change(
+    def test_shows_the_change_if_the_values_of_its_target_have_changed_since(
         self, workshop: Workshop, record: Record
     ) -> None:
         """The control: the target now has values that the approved call would still change."""
@@ -145,7 +145,7 @@ class TestARepeatedCard:
 
 
 class TestAWaitingCard:
-    def test_whose_effect_exists_already_can_be_dismissed(
+    def test_can_be_dismissed_if_its_effect_already_exists(
         self, workshop: Workshop, record: Record
     ) -> None:
         first, second = ask_twice(workshop, deactivate(record))
@@ -159,7 +159,7 @@ class TestAWaitingCard:
 
 
 class TestDismissing:
-    def test_runs_nothing_and_reports_the_truth_to_the_model(
+    def test_does_not_run_the_call_and_tells_the_model_that_there_was_nothing_to_do(
         self, workshop: Workshop, model: ModelServer, record: Record
     ) -> None:
         asked = Call(
@@ -259,7 +259,7 @@ class TestFactsChangedByABulk:
     def test_do_not_reopen_cards_that_were_decided_after_the_first_call_had_run(
         self, workshop: Workshop
     ) -> None:
-        """A bulk of many cards comes in several requests."""
+        """A bulk decision about many cards is sent in several requests."""
         (first,), (second,) = self.ask(workshop, 1), self.ask(workshop, 1)
         bulk_id = uuid4()
         for card in (first, second):
@@ -348,7 +348,7 @@ class TestVersionsChangedByABulk:
         items = [(card.pk, "approve", decision(card)) for card in cards]
         assert {one.status for one in bulk.decide_many(workshop.approver, items, uuid4())} == {200}
 
-    def test_do_not_reopen_a_card_that_still_does_the_same(
+    def test_do_not_reopen_a_card_that_still_makes_the_same_change(
         self, workshop: Workshop, record: Record
     ) -> None:
         cards = self.ask(workshop, record, {"status": "inactive"}, {"phone": "1"}, {"score": 7})

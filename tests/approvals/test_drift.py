@@ -1,5 +1,5 @@
 """Only what was approved runs: if the target, the tool or the rules have changed since the
-approval, the call needs a new one."""
+approval, the call needs a new approval."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def approve_all(workshop: Workshop, *asked: dict[str, object]) -> Run:
 
 class TestAChangedTarget:
     @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
-    def test_returns_the_call_to_a_new_card(
+    def test_makes_the_call_wait_for_a_decision_on_a_new_card(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
         run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
@@ -93,7 +93,7 @@ class TestAChangedTarget:
         assert not recorder.effects
 
     @pytest.mark.parametrize("tool", ["probe.rename", "probe.announce"], ids=["inside", "outside"])
-    def test_that_was_deleted_returns_the_call_to_a_new_card_that_states_the_problem(
+    def test_that_was_deleted_makes_the_call_wait_on_a_new_card_that_states_the_problem(
         self, workshop: Workshop, record: Record, recorder: Recorder, tool: str
     ) -> None:
         run = approve_all(workshop, call(tool, record_id=record.pk, to="New"))
@@ -127,7 +127,7 @@ class TestAChangedTarget:
         record.refresh_from_db()
         assert record.name == "Acme 2"
 
-    def test_is_written_by_one_of_two_simultaneous_runs_and_the_other_call_is_asked_again(
+    def test_is_written_by_one_of_two_simultaneous_runs_and_the_other_needs_a_new_approval(
         self, workshop: Workshop, record: Record
     ) -> None:
         first = approve_all(
@@ -205,7 +205,7 @@ class TestAChangedTool:
         assert statuses(workshop.drive(run)) == [CallStatus.SUCCEEDED]
         assert list(recorder.effects.values()) == [1]
 
-    def test_keeps_the_models_original_params_after_an_edit(
+    def test_does_not_discard_the_models_original_params_after_an_edit(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))

@@ -1,5 +1,5 @@
-"""Editing a card approves nothing: it creates a new card, because no person has seen the new effect
-yet."""
+"""Editing a card does not approve its call: it creates a new card, because nobody has seen the new
+effect yet."""
 
 from collections.abc import Callable
 from typing import Any
@@ -64,7 +64,7 @@ class TestAnEditedCard:
             calls(new_card.run)[0].why == "contacts two.example, not on the list of allowed hosts"
         )
 
-    def test_gives_a_long_explanation_in_full(self, workshop: Workshop) -> None:
+    def test_shows_a_long_explanation_in_full(self, workshop: Workshop) -> None:
         first, second = (
             f"{letter * 60}.{letter * 60}.{letter * 60}.{letter * 60}.{letter * 60}.example"
             for letter in "ab"
@@ -74,7 +74,7 @@ class TestAnEditedCard:
         assert f"{first}, not on the list" in card.why
         assert f"{second}, not on the list" in workshop.edit(card, {"host": second}).why
 
-    def test_starts_nothing_until_it_is_approved(
+    def test_does_not_start_its_call_until_it_is_approved(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         new_card = workshop.edit(card, {"record_id": record.pk, "to": "Two"})
@@ -131,7 +131,7 @@ class TestAnEditedCard:
         workshop.employee.grants.all().delete()
         assert decisions.edit(workshop.approver, card.pk, decision, params).pk == new_card.pk
 
-    def test_blocks_undoing_the_old_card(
+    def test_prevents_undoing_the_old_card(
         self, workshop: Workshop, card: Approval, record: Record
     ) -> None:
         workshop.edit(card, {"record_id": record.pk, "to": "Two"})

@@ -1,4 +1,4 @@
-"""A card that nobody decides in time expires: the call does not run, and this does not count as a
+"""A card that nobody decides in time expires: the call does not run, and this is not treated as a
 refusal."""
 
 import pytest

@@ -61,7 +61,7 @@ def test_an_approved_write_does_what_its_card_shows(workshop: Workshop, note: Pa
     assert note.read_text() == "new"
 
 
-def test_a_call_is_asked_again_if_its_file_changed_after_the_approval(
+def test_a_call_needs_a_new_approval_if_its_file_changed_after_the_approval(
     workshop: Workshop, note: Path
 ) -> None:
     run = approve_call(workshop, WRITE)

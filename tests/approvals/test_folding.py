@@ -36,8 +36,8 @@ def show(world: World, card: Approval) -> str:
 
 
 def split_page(world: World, card: Approval) -> tuple[list[str], list[str], str]:
-    """Return the names of the values that the effect shows at once, those of the folded ones, and
-    the summary between them."""
+    """Return the names of the values that the effect shows unfolded, the names of the folded
+    values, and the summary between them."""
     effect = show(world, card).partition('class="effect"')[2].partition('class="why"')[0]
     shown, _, rest = effect.partition('<details class="rest values">')
     summary, _, folded = rest.partition("</summary>")
@@ -99,7 +99,7 @@ OPTIONS = {f"option_{number}": "yes" for number in range(40)}
     "A card that is higher than a phone shows what must be read first and folds the rest",
     "agents/approvals/warnings/folding.py",
 )
-def test_forty_short_values_show_destination_and_odd_value_first_and_fold_the_rest(
+def test_the_destination_and_the_odd_value_come_first_and_most_of_forty_values_are_folded(
     world: World,
 ) -> None:
     params: dict[str, Any] = OPTIONS | {
@@ -126,7 +126,7 @@ def test_ten_short_values_are_not_folded(world: World) -> None:
     assert not page_folds(world, card)
 
 
-def test_values_of_the_request_are_shown_if_the_preview_failed(world: World) -> None:
+def test_the_values_of_the_request_are_shown_if_the_preview_failed(world: World) -> None:
     card = list_targets(7)(world)
     failed = card.preview | {"problem": "The preview failed."}
     shown, folded, _ = split_page(world, replace_content(card, preview=failed, params=OPTIONS))
@@ -134,7 +134,7 @@ def test_values_of_the_request_are_shown_if_the_preview_failed(world: World) -> 
 
 
 @pytest.mark.parametrize(("params", "is_folded"), [(OPTIONS, True), ({"option": "yes"}, False)])
-def test_card_of_many_short_values_is_never_decided_in_bulk(
+def test_a_card_of_many_short_values_is_never_approved_in_bulk(
     world: World, params: dict[str, Any], is_folded: bool
 ) -> None:
     card = call(**params)(world)

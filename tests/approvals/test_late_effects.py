@@ -1,5 +1,5 @@
-"""A call that a person marked as not done turns out to have happened: people see this, and nothing
-else about the ended call and run changes."""
+"""A call that a person marked as not done turns out to have happened: people see this, but the
+ended call and its run do not change otherwise."""
 
 import pytest
 
@@ -62,7 +62,7 @@ def open_card(run: Run) -> Approval:
 
 
 class TestALateEffect:
-    def test_is_recorded_on_its_call_and_changes_nothing_else(
+    def test_is_recorded_on_its_call_without_any_other_change(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         ended = give_up(workshop, recorder)
@@ -137,11 +137,11 @@ class TestASecondEffect:
         assert sum(recorder.effects.values()) == 2
 
     @pytest.mark.parametrize("is_approved", [True, False])
-    def test_does_not_start_before_a_person_knows_of_the_first(
+    def test_does_not_start_before_a_person_knows_of_the_first_effect(
         self, workshop: Workshop, recorder: Recorder, is_approved: bool
     ) -> None:
-        """When the second card was shown, the first effect counted as not done, so the call needs a
-        new approval."""
+        """When the second card was shown, the first call was still recorded as not done, so the
+        second call needs a new approval."""
         run = give_up(workshop, recorder, times=2)
         if is_approved:
             workshop.approve(workshop.card(run))
@@ -165,7 +165,7 @@ class TestAcknowledging:
     def late(self, workshop: Workshop, recorder: Recorder) -> ToolCall:
         return report(recorder, give_up(workshop, recorder))
 
-    def test_closes_the_card_with_person_and_reason(
+    def test_closes_the_card_and_records_the_person_and_the_reason(
         self, workshop: Workshop, late: ToolCall
     ) -> None:
         card = open_card(late.run)

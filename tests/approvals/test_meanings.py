@@ -1,5 +1,5 @@
-"""Values that mean more than they seem to: they stand for all, empty something, are credentials, or
-differ from another value of the same name. Each has an honest twin without a mark."""
+"""Values that mean more than they seem to: they select everything, empty a field, are credentials,
+or differ from another value of the same name. Each has an honest twin without a mark."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_ordinary_params_have_no_meaning(params: dict[str, Any]) -> None:
 class TestTargets:
     SIDES: dict[str, Any] = {"before": {"phone": "1", "domain": "a.com", "email": ""}}
 
-    def test_that_a_change_empties_are_named(self) -> None:
+    def test_with_emptied_values_are_named(self) -> None:
         target = self.SIDES | {"after": {"phone": "", "domain": " ", "email": "b@acme.com"}}
         assert read({}, target) == [("emptied", "“phone”"), ("emptied", "“domain”")]
         assert read({}, target, target)[0] == ("emptied", "“phone” of 2")
@@ -102,10 +102,12 @@ class TestTargets:
             {"before": {}, "after": {"phone": "", "email": None}},
         ],
     )
-    def test_that_are_filled_created_or_deleted_are_not_named(self, target: dict[str, Any]) -> None:
+    def test_with_filled_created_or_deleted_values_are_not_named(
+        self, target: dict[str, Any]
+    ) -> None:
         assert read({}, target) == []
 
-    def test_have_meanings_of_their_own_and_hide_nulls_in_the_params(self) -> None:
+    def test_have_meanings_of_their_own_and_make_nulls_in_the_params_irrelevant(self) -> None:
         target = {"before": {"role": "a"}, "after": {"role": "*"}}
         assert read({"amount": None}, target) == [("unlimited", "in “role”: “*”")]
         assert not find_meanings({}, [target], None)[0].is_fixed({"role"})
@@ -122,7 +124,7 @@ class TestASchema:
         }
     }
 
-    def test_identifies_a_value_for_all_and_a_credential(self) -> None:
+    def test_identifies_a_value_that_selects_everything_and_a_credential(self) -> None:
         params = {"state": "all", "code": "blue", "hint": "red"}
         assert list_kinds(params, schema=self.SCHEMA) == ["unlimited", "credential", "credential"]
         assert list_kinds(params) == []
@@ -139,7 +141,7 @@ class TestASchema:
         assert list_kinds(params, schema=self.SCHEMA) == ["emptied"]
 
 
-def test_deep_and_large_params_are_read_in_little_time() -> None:
+def test_deep_and_large_params_are_read_quickly() -> None:
     deep: dict[str, Any] = {}
     for _ in range(900):
         deep = {"a": deep, "to": "x"}

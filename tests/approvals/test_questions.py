@@ -137,7 +137,7 @@ class TestAQuestion:
         assert asker.drive(run).status == RunStatus.SUCCEEDED
         assert [data_of(row).get("answer") for row in calls(run)] == ["1", None, "2"]
 
-    def test_asked_again_after_its_answer_is_a_duplicate(self, asker: Workshop) -> None:
+    def test_that_is_asked_again_after_its_answer_is_a_duplicate(self, asker: Workshop) -> None:
         asker.play(asking(ask("One?")), asking(ask("One?")))
         run = asker.work()
         answer(asker, question_of(run), "1")
@@ -272,7 +272,7 @@ class TestAnAnswer:
     "Of several answers at the same moment, one counts",
     "agents/approvals/questions.py",
 )
-def test_only_one_of_several_simultaneous_answers_counts(asker: Workshop) -> None:
+def test_only_one_of_several_simultaneous_answers_is_accepted(asker: Workshop) -> None:
     run = asker.work()
     card = question_of(run)
     said: list[str] = []
@@ -320,7 +320,9 @@ class TestAnUnansweredQuestion:
         assert again(run).status == RunStatus.FAILED
         assert statuses(run) == [CallStatus.CANCELLED]
 
-    def test_of_a_cancelled_run_whose_worker_is_lost_is_never_asked(self, asker: Workshop) -> None:
+    def test_is_never_asked_if_its_run_is_cancelled_and_its_worker_is_lost(
+        self, asker: Workshop
+    ) -> None:
         run = asker.submit()
         die_while_executing(run)
         actions.cancel(asker.operator, run.pk)

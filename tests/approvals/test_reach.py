@@ -1,5 +1,5 @@
 """A card that affects many objects, or a large share of all records, must be confirmed by typing;
-other cards need no typing."""
+other cards need not."""
 
 from __future__ import annotations
 

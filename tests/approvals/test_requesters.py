@@ -199,8 +199,8 @@ def after_editing_the_recipe(workshop: Workshop) -> Approval:
 
 
 def with_a_busy_colleague(workshop: Workshop, *script: dict[str, object]) -> Run:
-    """Create a run that first delegates a task to a colleague with this script, and then requests a
-    write itself; drive it."""
+    """Create and drive a run that first delegates a task to a colleague with this script, and then
+    requests a write itself."""
     may_delegate(workshop.employee, hire(workshop, "Kim", *script))
     workshop.play(asking(delegate("Kim", "Look it up")), asking(EFFECT))
     return workshop.drive(workshop.submit())
@@ -299,8 +299,8 @@ def after_an_answer_two_runs_below(workshop: Workshop) -> Approval:
 
 
 def after_an_answer_in_a_run_beside(workshop: Workshop) -> Approval:
-    """Start a run that read the result of one colleague, who had asked a person, and then delegated
-    a write to another colleague; return the card of the write."""
+    """Start a run that delegates a question to one colleague, reads the person's answer in the
+    result, and then delegates a write to another colleague; return the card of the write."""
     kim, lee = hire(workshop, "Kim", asking(ask("To whom?"))), hire(workshop, "Lee", asking(EFFECT))
     may_delegate(workshop.employee, kim, lee)
     workshop.play(asking(delegate("Kim", "Look it up")), asking(delegate("Lee", "Pay")))
@@ -397,8 +397,11 @@ def test_a_person_who_denied_without_a_reason_in_a_delegated_run_is_not_a_reques
     assert workshop.approve(workshop.card(run)).status == ApprovalStatus.APPROVED
 
 
-def test_requests_that_concern_other_runs_or_other_calls_do_not_count(workshop: Workshop) -> None:
-    """A message counts only for its own run, and an edit only for its own call."""
+def test_requests_about_other_runs_or_other_calls_do_not_prevent_an_approval(
+    workshop: Workshop,
+) -> None:
+    """A message makes its author a requester only in its own run, and an edit only for its own
+    call."""
     workshop.play(asking(EFFECT, call("probe.effect", name="b")))
     actions.add_message(workshop.approver, workshop.work().pk, "Use my account.")
     run = workshop.work()

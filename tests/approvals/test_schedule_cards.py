@@ -58,7 +58,7 @@ class TestCreatingASchedule:
         "tools/office/tools/schedule.py",
         whole_file=True,
     )
-    def test_shows_what_starts_when_and_on_whose_behalf_and_stores_nothing(
+    def test_shows_what_starts_when_and_on_whose_behalf_and_does_not_store_it_yet(
         self, shop: Workshop
     ) -> None:
         run = run_call(shop, CREATE)
@@ -78,7 +78,9 @@ class TestCreatingASchedule:
         }
         assert not Schedule.objects.exists()
 
-    def test_stores_the_approved_schedule_which_fires(self, shop: Workshop) -> None:
+    def test_stores_the_schedule_after_approval_and_the_schedule_fires(
+        self, shop: Workshop
+    ) -> None:
         run = run_call(shop, CREATE)
         shop.approve(shop.card(run))
         run = shop.drive(run)
@@ -113,7 +115,7 @@ class TestCreatingASchedule:
         assert statuses(shop.drive(run)) == [CallStatus.SUCCEEDED]
         assert Schedule.objects.get().time_zone == "Asia/Tokyo"
 
-    def test_is_asked_again_if_the_person_chooses_another_time_zone_meanwhile(
+    def test_needs_a_new_approval_if_the_person_chooses_another_time_zone_meanwhile(
         self, shop: Workshop
     ) -> None:
         run = run_call(shop, call("schedule.create", task="Look around", cron="0 9 * * MON"))
@@ -123,18 +125,18 @@ class TestCreatingASchedule:
         assert not Schedule.objects.exists()
         assert "(Asia/Tokyo)" in shop.card(run).sentence
 
-    def test_without_a_preview_says_that_the_time_zone_is_the_persons(self) -> None:
+    def test_without_a_preview_says_that_the_persons_time_zone_is_used(self) -> None:
         params = CreateSchedule.Params(task="Look around", cron="0 9 * * MON")
         sentence = CreateSchedule().sentence(params, Preview.impossible("It took too long."))
         assert sentence == "Start “Look around” at 0 9 * * MON in the time zone of the person"
 
-    def test_stores_nothing_once_denied(self, shop: Workshop) -> None:
+    def test_does_not_store_a_denied_schedule(self, shop: Workshop) -> None:
         run = run_call(shop, CREATE)
         shop.deny(shop.card(run))
         assert statuses(shop.drive(run)) == [CallStatus.DENIED]
         assert not Schedule.objects.exists()
 
-    def test_is_not_asked_again_just_because_time_has_passed(
+    def test_does_not_need_a_new_approval_just_because_time_has_passed(
         self, shop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         run = run_call(shop, call("schedule.create", task="Look", cron="*/5 * * * *"))
@@ -148,7 +150,7 @@ class TestCreatingASchedule:
         card.refresh_from_db()
         assert card.sentence == sentence
 
-    def test_adds_nothing_if_an_identical_schedule_was_created_after_the_approval(
+    def test_does_not_add_a_schedule_if_an_identical_one_was_created_after_the_approval(
         self, shop: Workshop
     ) -> None:
         run = run_call(shop, call("schedule.create", task="Look around", cron="0 9 * * *"))
@@ -233,7 +235,9 @@ class TestCancellingASchedule:
         assert statuses(shop.drive(run)) == [CallStatus.AWAITING_APPROVAL]
         assert shop.card(run).preview["targets"][0]["before"] == {"state": "paused"}
 
-    def test_refuses_a_missing_or_foreign_schedule(self, shop: Workshop) -> None:
+    def test_refuses_a_missing_schedule_and_one_of_another_organization(
+        self, shop: Workshop
+    ) -> None:
         foreign = create_schedule(build_workshop("other"))
         for schedule_id in (str(foreign.pk), "999999999"):
             run = run_call(shop, call("schedule.cancel", schedule_id=schedule_id))
@@ -243,7 +247,7 @@ class TestCancellingASchedule:
 
 
 class TestListingSchedules:
-    def test_needs_no_approval_and_shows_the_schedules_of_the_organization(
+    def test_does_not_need_approval_and_shows_the_schedules_of_the_organization(
         self, shop: Workshop
     ) -> None:
         create_schedule(build_workshop("other"), "Foreign")

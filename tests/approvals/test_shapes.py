@@ -60,5 +60,7 @@ def test_the_shape_depends_on_tool_version_definition_level_and_set_of_params(
         },
     ],
 )
-def test_other_values_in_another_run_keep_the_shape(changes: dict[str, Any]) -> None:
+def test_a_call_with_other_values_in_another_run_has_the_same_shape(
+    changes: dict[str, Any],
+) -> None:
     assert compute_shape(make_call(**changes)) == compute_shape(make_call())

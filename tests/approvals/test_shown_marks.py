@@ -39,7 +39,7 @@ def find_kinds(card: Approval) -> list[str]:
 
 
 def decide_together(world: World, card: Approval, action: str) -> None:
-    """Decide the card together with an honest one of its run."""
+    """Decide the card together with an honest card of the same run."""
     second = world.card(
         card.run, params={"record_id": str(world.records[1].pk), "changes": {"phone": "2"}}
     )
@@ -173,7 +173,7 @@ class TestCallsWithoutCards:
         ]
         assert found[honest.pk] == ()
 
-    def test_need_no_more_queries_if_they_are_many(self, world: World) -> None:
+    def test_need_no_more_queries_if_there_are_many(self, world: World) -> None:
         run = world.run()
         calls = [world.call(run, params={"query": f"Harbor {number}"}) for number in range(5)]
         calls += [ask(world, f"ann@new{number}.example").tool_call for number in range(5)]

@@ -46,7 +46,7 @@ def find(world: World, *values: str, label: str = "", own_id: int = 0) -> list[t
         *(("Acme", "Acme Corp"), ("ïnitech", "Initech"), ("UMBRÉLLÀ", "Umbrella")),
     ],
 )
-def test_a_value_that_differs_a_little_from_a_record_is_found(
+def test_a_value_that_differs_slightly_from_a_records_name_is_found(
     world: World, value: str, name: str
 ) -> None:
     assert find(world, value) == [(value, name)]
@@ -111,7 +111,7 @@ def test_a_target_with_one_more_word_is_similar_but_a_value_is_not(world: World,
         (("Maria Thompson",), "Maria Rodriguez"),
     ],
 )
-def test_series_and_short_names_are_not_similar(
+def test_names_in_a_series_and_short_names_are_not_similar(
     world: World, names: Sequence[str], value: str
 ) -> None:
     Record.objects.filter(organization=world.acme).delete()
@@ -135,7 +135,9 @@ def test_names_are_not_similar_if_their_last_words_distinguish_other_names(world
     assert find(world, "Priscilla Park") == []
 
 
-def test_names_are_similar_despite_long_last_words_that_several_names_have(world: World) -> None:
+def test_names_with_different_last_words_are_similar_if_several_names_share_those_words(
+    world: World,
+) -> None:
     assert find(world, "Acme Limited") == []
     add(world, "Osprey Limited", "Quarry Limited", "Thistle Limited")
     assert find(world, "Acme Limited") == [("Acme Limited", "Acme Corp")]

@@ -56,7 +56,7 @@ def find(world: World, **params: Any) -> list[str]:
         *(("assignee", "jsmiht", "jsmith"), ("reviewers", "jsmitth", "jsmith")),
     ],
 )
-def test_a_value_that_almost_equals_a_members_is_described(
+def test_a_value_that_almost_equals_a_members_name_or_address_is_described(
     named: World, field: str, value: str, other: str
 ) -> None:
     (text, *_) = find(named, **{field: value})
@@ -73,13 +73,13 @@ def test_a_value_that_almost_equals_a_members_is_described(
         *(("assignee", "jsmith"), ("assignee", "mjones"), ("status", "jsmiht")),
     ],
 )
-def test_own_values_dissimilar_values_and_other_fields_are_not_described(
+def test_a_members_exact_values_dissimilar_values_and_other_fields_are_not_described(
     named: World, field: str, value: str
 ) -> None:
     assert find(named, **{field: value}) == []
 
 
-def test_short_names_at_the_same_host_are_not_alike(named: World) -> None:
+def test_addresses_with_short_names_at_the_same_host_are_not_similar(named: World) -> None:
     user = named.users["approver"]
     user.email = "ann@acme.com"
     user.save()

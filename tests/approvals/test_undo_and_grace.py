@@ -1,5 +1,5 @@
-"""Grace: an approved call may wait some seconds before it starts, and until then the person who
-approved it can undo the approval."""
+"""Grace: an approved call may wait for some seconds before it starts, and until then, the person
+who approved it can undo the approval."""
 
 from datetime import timedelta
 
@@ -79,7 +79,7 @@ class TestGrace:
 
 
 class TestUndo:
-    def test_creates_a_new_card_and_starts_nothing(
+    def test_creates_a_new_card_and_does_not_start_the_call(
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         workshop.approve(card, grace_s=10)
@@ -183,8 +183,8 @@ class TestUndo:
         assert not workshop.cards(card.run)
 
 
-class TestAnApprovalThatDidNotStartInTime:
-    def test_is_asked_again_by_the_sweeper(
+class TestAnApprovedCallThatDidNotStartInTime:
+    def test_gets_a_new_card_from_the_sweeper(
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         workshop.approve(card)
@@ -196,7 +196,7 @@ class TestAnApprovalThatDidNotStartInTime:
         assert workshop.drive(card.run).status == RunStatus.WAITING
         assert not recorder.effects
 
-    def test_is_not_asked_again_if_the_call_is_now_forbidden(
+    def test_does_not_get_a_new_card_if_it_is_now_forbidden(
         self, workshop: Workshop, card: Approval
     ) -> None:
         workshop.approve(card)
@@ -207,7 +207,7 @@ class TestAnApprovalThatDidNotStartInTime:
         assert error_code(calls(card.run)[0]) == "NOT_PERMITTED"
         assert workshop.drive(card.run).status == RunStatus.SUCCEEDED
 
-    def test_is_asked_again_by_a_driver_that_arrives_too_late(
+    def test_gets_a_new_card_from_a_driver_that_arrives_too_late(
         self, workshop: Workshop, card: Approval, recorder: Recorder
     ) -> None:
         workshop.approve(card)
@@ -217,7 +217,7 @@ class TestAnApprovalThatDidNotStartInTime:
         assert "not used in time" in new_card.why
         assert not recorder.effects
 
-    def test_is_asked_again_only_once_by_two_sweeps(
+    def test_gets_only_one_new_card_from_two_sweeps(
         self, workshop: Workshop, card: Approval
     ) -> None:
         workshop.approve(card, grace_s=10)

@@ -53,7 +53,7 @@ class TestAFailedWrite:
     @pytest.mark.parametrize(
         "code", ["NOT_FOUND", "UNAUTHORIZED", "RATE_LIMIT_EXCEEDED", "OPERATION_FAILED"]
     )
-    def test_with_a_definite_error_code_counts_as_failed(
+    def test_with_a_definite_error_code_is_recorded_as_failed(
         self, workshop: Workshop, code: str
     ) -> None:
         run = approve_and_drive(workshop, call("probe.failingEffect", code=code))
@@ -64,7 +64,7 @@ class TestAFailedWrite:
             code,
         )
 
-    def test_that_was_not_attempted_counts_as_failed(self, workshop: Workshop) -> None:
+    def test_that_was_not_attempted_is_recorded_as_failed(self, workshop: Workshop) -> None:
         run = approve_and_drive(
             workshop, call("probe.failingEffect", code="NETWORK_ERROR", attempted=False)
         )
@@ -77,7 +77,7 @@ class TestAFailedWrite:
 
 
 class TestAnApprovedRead:
-    def test_of_a_host_that_is_not_allowed_can_have_an_unknown_outcome_like_a_write(
+    def test_from_a_host_that_is_not_allowed_can_have_an_unknown_outcome_like_a_write(
         self, workshop: Workshop
     ) -> None:
         workshop.play(asking(call("probe.visit", host="example.org", code="NETWORK_ERROR")))
@@ -98,7 +98,7 @@ class TestAnApprovedRead:
 
 
 class TestAnUnknownOutcome:
-    def test_is_shown_on_a_card_of_its_own(self, workshop: Workshop, lost: Run) -> None:
+    def test_is_shown_on_a_separate_card(self, workshop: Workshop, lost: Run) -> None:
         (card,) = workshop.cards(lost)
         approved = Approval.objects.get(run=lost, kind=ApprovalKind.APPROVAL)
         assert (card.kind, card.sequence) == (ApprovalKind.UNKNOWN, 2)
@@ -132,7 +132,7 @@ class TestAnUnknownOutcome:
         assert statuses(run) == [CallStatus.OUTCOME_UNKNOWN, CallStatus.SUCCEEDED]
         assert run.status == RunStatus.NEEDS_ATTENTION
 
-    def test_holds_no_worker_and_leaves_messages_waiting(
+    def test_does_not_occupy_a_worker_and_leaves_messages_waiting(
         self, workshop: Workshop, lost: Run
     ) -> None:
         assert (lost.lease_owner, lost.lease_expires_at) == ("", None)

@@ -31,7 +31,7 @@ def approve(world: World, **params: Any) -> None:
 
 
 def find(world: World, **params: Any) -> str:
-    """Return the words of *New here* on a card with these params."""
+    """Return the text of *New here* on a card with these params."""
     card = call(**params)(world)
     found = find_new_contacts(world.acme.pk, {card.pk: read_card(card).contacts})
     return found[card.pk].text if card.pk in found else ""
@@ -66,7 +66,7 @@ def test_a_contact_of_another_organization_is_not_named(world: World) -> None:
     assert "“orbit.com”" in find(world, url="https://orbit.co")
 
 
-def test_two_similar_addresses_in_use_are_not_new(world: World) -> None:
+def test_similar_addresses_that_are_both_in_use_are_not_new(world: World) -> None:
     approve(world, to="ann@harbor.com", cc="anna@harbor.com", url="https://harbor.co")
     assert find(world, to="anna@harbor.com", url="https://harbor.co") == ""
 
@@ -93,7 +93,7 @@ def test_an_index_over_the_size_limit_is_rebuilt(
     assert "“goldenharbor.com”" in find(world, to="bob@goldenharbor.co")
 
 
-def test_twenty_thousand_records_are_read_once(world: World) -> None:
+def test_twenty_thousand_records_are_read_only_once(world: World) -> None:
     records = [
         Record(organization=world.acme, name=f"C{number}", email=f"office@company{number}.example")
         for number in range(20_000)

@@ -1,5 +1,5 @@
-"""If many people approve a card at once, exactly as many votes count as its rule needs, and its
-call starts once."""
+"""If many people approve a card at the same time, only as many votes are accepted as its rule
+needs, and its call starts once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RACES = 2
     "Of fifty people who approve at once, exactly as many count as the rule needs",
     "agents/approvals/votes.py",
 )
-def test_exactly_the_first_three_of_fifty_simultaneous_voters_count(
+def test_only_the_votes_of_the_first_three_of_fifty_simultaneous_voters_are_accepted(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     crowd = Crowd(workshop)

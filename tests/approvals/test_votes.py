@@ -151,7 +151,7 @@ def test_a_vote_on_one_card_does_not_affect_other_cards(
     }
 
 
-def test_a_withdrawn_vote_keeps_its_time_of_withdrawal(
+def test_the_time_of_a_withdrawal_does_not_change_when_another_person_votes(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     workshop.approve(card, by=fay)
@@ -172,7 +172,7 @@ def test_a_card_for_several_people_does_not_offer_a_standing_grant(
     assert offer in client.get(f"/approvals/{card.pk}/").content.decode()
 
 
-def test_the_first_denial_decides_whoever_gives_it(
+def test_the_first_denial_by_any_person_decides_the_card(
     workshop: Workshop, card: Approval, fay: Membership
 ) -> None:
     workshop.approve(card, by=fay)
@@ -222,7 +222,7 @@ def test_each_voter_can_undo_until_the_start_and_other_votes_stay(
     assert workshop.approve(again, by=fay).status == ApprovalStatus.APPROVED
 
 
-def test_a_deputy_decides_for_their_principal_and_has_no_second_vote(
+def test_a_deputy_decides_for_their_principal_and_does_not_get_a_second_vote(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     now = timezone.now()
@@ -313,7 +313,7 @@ def test_a_rule_that_nobody_can_meet_is_reported(
     assert standing_of(card).stuck, "a rule without a name is a rule"
 
 
-def test_a_vote_for_another_person_never_becomes_the_vote_of_the_deputy(
+def test_a_vote_on_behalf_of_another_person_never_becomes_the_deputys_own_vote(
     workshop: Workshop, card: Approval, fay: Membership, finance: ApproverGroup
 ) -> None:
     ben = add_member(workshop, "ben")
@@ -324,7 +324,9 @@ def test_a_vote_for_another_person_never_becomes_the_vote_of_the_deputy(
     assert standing_of(card).approved_by == []
 
 
-def test_a_vote_can_be_withdrawn_once(workshop: Workshop, card: Approval, fay: Membership) -> None:
+def test_a_vote_can_be_withdrawn_only_once(
+    workshop: Workshop, card: Approval, fay: Membership
+) -> None:
     workshop.approve(card, by=fay)
     workshop.undo(card, by=fay)
     with pytest.raises(Conflict):
@@ -397,7 +399,7 @@ def test_a_vote_that_no_rule_counts_does_not_use_up_the_right_to_vote(
     assert workshop.approve(card, by=fred).status == ApprovalStatus.APPROVED
 
 
-def test_rest_shows_the_missing_approvals_and_a_bulk_decision_reports_a_vote_as_incomplete(
+def test_rest_shows_missing_approvals_and_a_bulk_decision_says_that_a_vote_is_not_sufficient(
     workshop: Workshop, card: Approval, fay: Membership, fred: Membership
 ) -> None:
     client = Client()

@@ -73,7 +73,7 @@ class TestWhatChanged:
         old, new = build_card(target(), effect="create"), build_card(target(), effect="replace")
         assert list_rows(old, new) == [("effect", "create", "replace")]
 
-    def test_lists_once_what_changed_alike_in_all_targets(self) -> None:
+    def test_lists_a_change_that_all_targets_share_only_once(self) -> None:
         def build(*, is_new: bool) -> Approval:
             after = {"list_is_new": is_new}
             return build_card(*(target(f"No {one}", str(one), after=after) for one in range(3)))
@@ -104,7 +104,7 @@ class TestWhatChanged:
         assert (words, 'class="value"' in value) == ('<span class="small">not changed</span>', True)
 
     def test_lists_every_difference_of_random_cards(self) -> None:
-        """Each changed field, label and version is named, and nothing else is."""
+        """Each changed field, label and version is named, but no unchanged one."""
         chance = random.Random(39)
         names, values = "abcd", ["x", "y", None, True, 1]
 
@@ -168,7 +168,7 @@ class TestADriftedCard:
             ),
         ],
     )
-    def test_agrees_in_sentence_differences_and_effect(
+    def test_shows_the_same_change_in_its_sentence_its_differences_and_its_effect(
         self,
         workshop: Workshop,
         change: Callable[[Record], None],

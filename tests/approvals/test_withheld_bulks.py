@@ -1,5 +1,5 @@
-"""Undoing a bulk approval stores one row that withholds all of it: none of its remaining calls
-starts, and its cards are renewed afterwards one by one."""
+"""Undoing a bulk approval stores one row that withholds the whole bulk: its remaining calls do not
+start, and its cards are renewed afterwards one by one."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class TestTheRowOfAWithheldBulk:
         assert (run.status, set(statuses(run))) == (RunStatus.WAITING, {CallStatus.APPROVED})
         assert not recorder.effects
 
-    def test_keeps_the_sweeper_from_resuming_its_runs(
+    def test_prevents_the_sweeper_from_resuming_its_runs(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         run, bulk_id = approve_together(workshop)
@@ -67,8 +67,8 @@ class TestTheRowOfAWithheldBulk:
     def test_lets_calls_of_other_approvals_start(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
-        """The undone bulks are another one by the same person, and one with the same id by another
-        person."""
+        """Two other bulks were undone: another bulk by the same person, and a bulk with the same id
+        by another person."""
         run, bulk_id = approve_together(workshop)
         WithheldBulk.objects.create(
             organization=workshop.organization, user=workshop.approver.user, bulk_id=uuid4()

@@ -64,7 +64,7 @@ def test_votes_of_an_undone_bulk_do_not_count(
     assert read_state(fay, bulk_id).text == "2 votes withdrawn."
 
 
-def test_only_an_undone_bulks_votes_are_withdrawn_and_the_panel_shows_their_withdrawal(
+def test_only_the_votes_of_an_undone_bulk_are_withdrawn_and_the_panel_shows_it(
     workshop: Workshop,
     run: Run,
     fay: Membership,  # noqa: F811

@@ -1,5 +1,5 @@
-"""Races for the last vote: many people approve one card at once, but its approval rule needs only a
-few approvals."""
+"""Races for the last vote: many people approve one card at the same time, but its approval rule
+needs only a few approvals."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Crowd:
         ApprovalRule.objects.create(organization=organization, name="Three people", needed=NEEDED)
 
     def race(self, recorder: Recorder, name: str) -> None:
-        """Let the whole crowd approve one card at once, and check that exactly the first three
-        approvals counted."""
+        """Let the whole crowd approve one card at the same time, and check that exactly the first
+        three approvals counted."""
         self._workshop.play(asking(call("probe.effect", name=name)))
         card = self._workshop.card(self._workshop.work())
         answers: dict[str, ApprovalStatus | None] = {}

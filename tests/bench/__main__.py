@@ -36,8 +36,8 @@ NAMES = (
     *("bulk", "pages"),
 )
 ONLY_IF_NAMED = ("million", "compiled")
-"""Benchmarks that run only if they are named: `million` takes minutes and gigabytes, and `compiled`
-only helps to choose queries to compile."""
+"""Benchmarks that run only if they are named: `million` needs minutes and gigabytes, and `compiled`
+is useful only for deciding which queries to compile."""
 REPEATS = 5
 QUICK_REPEATS = 2
 

@@ -140,7 +140,7 @@ class Browser:
         await asyncio.gather(*left, return_exceptions=True)
 
     async def _follow(self, watched: Watched) -> None:
-        """Receive events until the run has finished or the patience is used up. If the socket is
+        """Receive events until the run has finished or the time limit is reached. If the socket is
         lost, open it again after the last event received, as a browser does."""
         deadline = time.monotonic() + PATIENCE_S
         while not watched.has_finished:

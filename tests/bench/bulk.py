@@ -25,8 +25,8 @@ AIM_DECIDING_S, AIM_UNDO_MS = 5.0, 300.0
 
 
 def thousand(installation: Installation) -> list[Figure]:
-    """Measure the bulk approval, undo, renewal and denial once each: with a thousand cards,
-    repeating them adds little."""
+    """Measure the bulk approval, undo, renewal and denial only once each, because repetitions would
+    add little with a thousand cards."""
     with worksite([{"text": "Done."}]) as site, browsing(installation.url, site.token) as browser:
         _ask(site)
         bulk_id = str(uuid4())

@@ -66,7 +66,7 @@ def messages_by_hand() -> Iterator[None]:
 
 
 def assert_all_is_kept(runs: int, passes: int, calls: int) -> None:
-    """Check that every message of this number of runs is stored, and delete all messages."""
+    """Check that every message of these runs is stored, and delete all messages."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT count(*) FROM {_TABLE}")
         assert cursor.fetchone()[0] == runs * (1 + passes * (1 + calls) + 1)

@@ -27,8 +27,8 @@ WARM_UP = 3
 
 
 def shares() -> list[Figure]:
-    """Measure how much slower each action would be, in percent, if the plain ORM replaced one of
-    its compiled queries."""
+    """Measure, in percent, how much slower each action would be if it used the plain ORM instead of
+    one of its compiled queries."""
     logging.disable(logging.WARNING)
     acts = build_acts(build_workshop()) | build_acts_beside_runs(build_workshop("crowd"))
     acts["state of a run for a browser"] = lambda: read_state(1)
@@ -80,7 +80,7 @@ def _measure(do: Callable[[], object], times: int) -> float:
 
 
 def _measure_orm(query: AnyQuery, values: tuple[Any, ...]) -> float:
-    """Return the milliseconds that the query takes longer if the plain ORM runs it."""
+    """Return the additional milliseconds that the query takes if the plain ORM runs it."""
     with transaction.atomic():
         return _measure(lambda: list(_build_plain(query, values)), 50) - _measure(
             lambda: query.fetch_all(*values), 50

@@ -12,8 +12,8 @@ from django.db.backends.utils import CursorWrapper
 
 @contextmanager
 def copying() -> Iterator[CursorWrapper]:
-    """Yield a cursor for copying: it has no timeout, checks no foreign keys, and does not wait for
-    the disk at a commit."""
+    """Yield a cursor for copying: it has no timeout, does not check foreign keys, and does not wait
+    for the disk at a commit."""
     with connection.cursor() as cursor:
         cursor.execute("SET session_replication_role = replica")
         cursor.execute("SET statement_timeout = 0")
@@ -39,8 +39,8 @@ def insert(
 def copied(
     model: type[models.Model], changed: dict[str, str], with_id: bool = False
 ) -> dict[str, str]:
-    """Return an SQL expression for each column: the changed one if given, else the source's own
-    column. The primary key is omitted unless requested."""
+    """Return an SQL expression for each column: the changed expression if given, otherwise the
+    source's own column. The primary key is omitted unless requested."""
     fields = [field for field in model._meta.concrete_fields if with_id or not field.primary_key]
     return {
         str(each.column): changed.get(str(each.column), f'source."{each.column}"')

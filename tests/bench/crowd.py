@@ -65,7 +65,7 @@ def _answers() -> list[dict[str, Any]]:
 
 
 def seconds_for_all(site: Worksite, browser: Browser | None, count: int) -> float:
-    """Submit runs, have the browser watch them if there is one, and wait until all have ended.
+    """Submit runs, let the browser watch them if there is one, and wait until all have ended.
     Return the seconds from the first submission to the last end."""
     sockets: list[Watched] = []
     began, ids = time.time(), []

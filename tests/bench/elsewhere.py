@@ -35,7 +35,8 @@ LARGEST_QUEUE = 30_000
 
 
 def reads(running: Installation, repeats: int) -> list[Figure]:
-    """Compare a permitted read over MCP with a pass of one read inside Gadget, alternating."""
+    """Measure a permitted read over MCP and a pass with one read inside Gadget alternately, and
+    compare them."""
     outside, inside = [], []
     with worksite(passes_of_calls(READS, 1)) as site:
         _, secret = issue_key(site.member, site.employee.pk, "bench", 7)
@@ -98,8 +99,8 @@ def messages(running: Installation, minutes: float) -> list[Figure]:
 
 @contextmanager
 def _opening_pages(running: Installation, member: Membership) -> Iterator[list[float]]:
-    """View the list of runs once a second until the block ends; yield a list to which the seconds
-    of each view are added."""
+    """View the list of runs once a second until the block ends; yield a list, to which the duration
+    of each view is added."""
     client, taken, ends = Client(), list[float](), threading.Event()
     client.force_login(member.user)
     cookie = f"{settings.SESSION_COOKIE_NAME}={client.cookies[settings.SESSION_COOKIE_NAME].value}"
@@ -122,8 +123,8 @@ def _opening_pages(running: Installation, member: Membership) -> Iterator[list[f
 def _send(
     running: Installation, trigger: Trigger, name: str, count: int, seconds: float
 ) -> list[float]:
-    """Send this many messages evenly over this time, and return the duration of each, retries
-    included."""
+    """Send this number of messages evenly over this time, and return the duration of each,
+    including retries."""
     start = time.monotonic()
 
     def send_share(share: int) -> list[float]:

@@ -72,8 +72,8 @@ def short(value: float) -> str:
 
 
 def rounds(most: int, seconds: float) -> Iterator[int]:
-    """Yield the numbers of repetitions: 0 for the warm-up, then 1 to `most`. If time is up, stop
-    early, but not before repetition 2."""
+    """Yield the number of each repetition: 0 for the warm-up, then 1 to `most`. Stop early once the
+    time is used up, but not before repetition 2."""
     began = time.monotonic()
     for number in range(most + 1):
         if number > LEAST and time.monotonic() - began > seconds:

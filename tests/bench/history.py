@@ -33,7 +33,8 @@ class _Cost:
 
 
 def earlier_results(repeats: int) -> list[Figure]:
-    """Measure a pass in ms, in this process, and the µs that each earlier result adds to it."""
+    """Measure the duration of a pass in this process, in ms, and the µs that each earlier result
+    adds to it."""
     with ExitStack() as stack:
         answers = {
             earlier: passes_of_calls(earlier // CALLS + PASSES, CALLS) for earlier in EARLIER
@@ -59,7 +60,7 @@ def earlier_results(repeats: int) -> list[Figure]:
 
 
 def _slopes(rows: list[list[float]]) -> list[float]:
-    """Return the µs that each earlier result costs, for each repetition: the slope of a line
+    """Return the cost of each earlier result in µs, for each repetition: the slope of a line
     through the costs of the three runs."""
     return [1000 * statistics.linear_regression(EARLIER, row).slope for row in rows]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 SYNCS = 50
 LOOPS = 5
 BUSY = 0.5
-"""The load per core above which other work distorts the figures."""
+"""The load per core above which other work on the machine distorts the figures."""
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,8 @@ from tools.office.records.models import Record
 AIM_MS = 200.0
 PATIENCE_S = 10.0
 LEAST_VIEWS = 12
-"""The lowest number of views of a page. From the ninth execution on, PostgreSQL may use a plan that
-does not depend on a statement's params."""
+"""The minimum number of views of a page. From the ninth execution on, PostgreSQL may use a plan
+that does not depend on a statement's params."""
 WAITING = 1_000
 RUNS = 1_000_000
 DAYS = 180
@@ -123,8 +123,8 @@ def _list_paths(site: Worksite) -> list[str]:
 
 
 def _measure(client: Client, path: str, views: int) -> Figure:
-    """Measure repeated views of a page; the first view only fills the process's caches and does not
-    count."""
+    """Measure repeated views of a page, except the first view, which only fills the caches of the
+    process."""
     took = []
     for _ in rounds(views, PATIENCE_S):
         began = time.perf_counter()
@@ -201,7 +201,7 @@ _COPIED: tuple[type[models.Model], ...] = (Run, *_OWNED)
 
 
 def _number_sources(cursor: CursorWrapper, sources: list[int]) -> None:
-    """Copy the driven runs' rows to temporary tables, with the number of each row's run and the
+    """Copy the rows of the driven runs to temporary tables, with the number of the run and the
     row's place in that run."""
     for model in _COPIED:
         table = model._meta.db_table

@@ -24,7 +24,7 @@ from tests.webhooks.receiver import Received, open_receiver
 
 AIM_MAIL_MS, AIM_WEBHOOK_MS = 2_000.0, 1_400.0
 REST_S = 0.4
-"""The longest pause between two notices, in seconds; about five are sent per second."""
+"""The maximum pause between two notices, in seconds; about five notices are sent per second."""
 WARM_UP = 3
 WRITE = {"calls": [{"tool": "probe.effect", "params": {"name": "never approved"}}]}
 

@@ -52,11 +52,12 @@ from tests.workshop.invariants import assert_invariants  # noqa: E402
 
 WORKERS = 2
 LATENCY_SAMPLES = 8
-"""Decisions for each repetition."""
+"""The number of decisions in each repetition."""
 ARRIVALS = 40
-"""Events for each repetition."""
+"""The number of events in each repetition."""
 MINUTES_OF_MESSAGES = {"postgresql": 2, "sqlite": 0.2}
-"""Minutes of messages for each repetition; the aim is ten on PostgreSQL."""
+"""The number of minutes for which messages are sent in each repetition; the aim is ten on
+PostgreSQL."""
 
 
 @dataclass
@@ -90,7 +91,8 @@ def main() -> None:
         if options.only in ("", "policy"):
             results.add([*policy.snapshots(), *origins.origins()])
         if options.only in ("", "pages") and connection.vendor == "postgresql":
-            # Last, because it fills the database with copied runs that the engine never wrote.
+            # This comes last, because it fills the database with copied runs that the engine never
+            # wrote.
             results.add(pages.pages(options.repeats))
         if options.only == "million" and connection.vendor == "postgresql":
             results.add(million.pages_after_years(options.repeats))

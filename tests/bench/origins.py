@@ -1,5 +1,5 @@
-"""The search for params' origins in a megabyte of results, compared with splitting the same
-megabyte into words."""
+"""The time to search a megabyte of results for the origins of params, compared with the time to
+split the same megabyte into words."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ from tests.bench.site import Worksite, passes_of_calls, worksite
 from tools.office.records.models import Record
 
 FEW = 12_000
-"""The number of runs and of audit entries when queries are counted for the first time: more than a
-page scans."""
+"""The number of runs and of audit entries when queries are counted for the first time: more than
+one page reads."""
 RUNS = 100_000
 MAX_RUNS = MAX_ENTRIES = 1_000_000
 CALLS_A_RUN = 10
@@ -133,7 +133,7 @@ def _with_most(site: Worksite) -> dict[str, str]:
 
 
 def _counting(repeats: int) -> list[Figure]:
-    """Measure one counting step, a step that finds nothing new, and a response of /metrics."""
+    """Measure a counting step, a counting step without new events, and a response of /metrics."""
     FiguresHead.objects.get_or_create(
         pk=FiguresHead.ONLY, defaults={"looked_at": timezone.now(), "due_at": timezone.now()}
     )

@@ -35,9 +35,9 @@ from tests.workshop import Workshop, asking, build_workshop, call, statuses  # n
 
 READS = 5
 CROWD = 50
-"""Runs that wait while the sweeper searches for due work."""
+"""The number of runs that wait while the sweeper searches for due work."""
 TIMES = 4
-"""Repetitions of an action in one measurement."""
+"""The number of repetitions of an action in one measurement."""
 
 
 def main() -> None:

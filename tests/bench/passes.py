@@ -66,8 +66,8 @@ def in_worker(installation: Installation, repeats: int) -> list[Figure]:
 
 
 def compared_with_by_hand(figures: list[Figure]) -> list[Figure]:
-    """Return the ratio of a watched pass's time to that of the hand-written loop; return nothing
-    unless both were measured."""
+    """Return the ratio of a watched pass's time to that of the hand-written loop; return an empty
+    list unless both were measured."""
     medians = {each.name: each.median for each in figures}
     if WATCHED not in medians or BY_HAND not in medians:
         return []

@@ -1,9 +1,9 @@
-"""The replay of a million recorded calls, and the cost of policy snapshots per pass, in pairs with
-and without them.
+"""The cost of replaying a million recorded calls, and the cost of policy snapshots per pass,
+measured in pairs of runs with and without them.
 
 A run that the engine has driven is copied a thousand times. Half of its calls have a limit and
-params of their own, so that each of them is judged; the others are identical, as most calls of a
-real installation are.
+params of their own, so that each of them must be judged; the others are identical, like most calls
+of a real installation.
 """
 
 from __future__ import annotations

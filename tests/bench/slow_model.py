@@ -1,4 +1,4 @@
-"""300 simultaneous runs on a model that takes 5 s: they only wait for it, so none delays
+"""300 simultaneous runs on a model that takes 5 s: they only wait for the model, so no run delays
 another."""
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ RUNS = 300
 PASSES = 5
 MODEL_S = 5
 LEAST_S = (PASSES + 1) * MODEL_S
-"""The least possible time: one response of the model for each pass and one for the answer."""
+"""The minimum time: one response of the model for each pass and one for the answer."""
 AIM = 1.4
 
 
 def on_a_slow_model(installation: Installation) -> list[Figure]:
-    """Measure the seconds from the first submission to the last end, and their ratio to the least
-    possible."""
+    """Measure the seconds from the first submission to the end of the last run, and their ratio to
+    the minimum time."""
     with worksite(_answers()) as site:
         seconds = seconds_for_all(site, None, RUNS)
     return [

@@ -71,8 +71,8 @@ def split_passes(statements: list[Statement]) -> list[list[Statement]]:
 
 
 def _from_the_load(cycle: list[Statement]) -> list[Statement]:
-    """Rotate the statements between two recorded passes, so that the ones after the last commit
-    come first."""
+    """Rotate the statements between two recorded passes, so that the statements after the last
+    commit come first."""
     place = max(place for place, each in enumerate(cycle) if each.shape == "COMMIT") + 1
     return cycle[place:] + cycle[:place]
 

@@ -127,8 +127,8 @@ def check(
 
 @pytest.fixture
 def unchangeable(hook: ModuleType, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the hook find every file unchangeable for this user, and find the configuration without a
-    variable that points to it."""
+    """Make the hook treat every file as unchangeable for this user, and find the configuration
+    without a variable that points to it."""
     monkeypatch.delenv("AGENT_HOOK_CONFIG")
     monkeypatch.setattr(hook, "find_config", lambda: check.config_file.path)
     monkeypatch.setattr(hook, "can_change", lambda _: False)

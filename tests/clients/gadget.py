@@ -22,8 +22,8 @@ class AskServer:
     Attributes:
         statuses: the status of the ask in each of the next responses; the last status is repeated.
         wrong: fields to replace in every response about the ask.
-        redemptions: the responses to the next redemptions, each with an HTTP status and the status
-            of the ask.
+        redemptions: the responses to the next redemptions: the HTTP status and the status of the
+            ask for each.
         cancelled: the status of the ask after a request to cancel it.
         file, file_status: the hook's file that is served, and the HTTP status of that response.
         sent: the method, path with query, and body of each received request.
@@ -100,7 +100,7 @@ def serve_asks() -> Iterator[AskServer]:
         do_GET = do_POST = answer  # noqa: N815 - the names of the library
 
         def log_message(self, *_: object) -> None:
-            """Stay silent."""
+            """Do not log requests."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         found = AskServer(f"http://127.0.0.1:{server.server_port}")

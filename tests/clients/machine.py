@@ -1,5 +1,5 @@
-"""A separate machine for a test: the folders of an administrator, and a user who cannot change
-them."""
+"""A simulated machine for a test: folders that belong to an administrator, and a user who cannot
+change them."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Machine:
         return self._write(self.find(path), text, 0, mode)
 
     def mount(self, source: Path, folder: str) -> None:
-        """Make a folder of the real machine available here."""
+        """Make a folder of the real machine available on this machine."""
         self.find(folder).mkdir(parents=True)
         self.mounts[source] = folder
 

@@ -36,8 +36,8 @@ class Terminal:
         self._printed = self._asked = ""
 
     def await_text(self, text: str, seconds: float = 60) -> None:
-        """Wait until the program has printed the text since the last pressed keys; color codes and
-        other control sequences are ignored."""
+        """Wait until the program has printed the text after the last pressed keys; ignore color
+        codes and other control sequences."""
         latest = time.monotonic() + seconds
         while not self._shows(text):
             assert time.monotonic() < latest, f"no {text!r} in:\n{self._printed!r}"
@@ -57,7 +57,7 @@ class Terminal:
             self._read()
 
     def press(self, keys: str) -> None:
-        """Type keys; earlier output no longer counts."""
+        """Type keys; from then on, ignore earlier output."""
         self._printed = ""
         os.write(self._outer, keys.encode())
 

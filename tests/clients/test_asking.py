@@ -1,5 +1,5 @@
-"""The hook asks, waits and redeems: a call runs only if an approval of exactly this call was
-redeemed for it."""
+"""The hook asks, waits and redeems: a call runs only after an approval of exactly this call was
+redeemed."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_receipt_that_is_refused_or_not_redeemed_blocks_the_call(
 
 
 @pytest.mark.parametrize(("do", "goes_on"), [("allow", None), ("deny", False)])
-def test_a_call_decided_by_the_configuration_creates_no_ask(
+def test_a_call_decided_by_the_configuration_does_not_create_an_ask(
     hook: ModuleType,
     gadget: AskServer,
     config: dict[str, Any],
@@ -178,7 +178,7 @@ def test_a_call_decided_by_the_configuration_creates_no_ask(
     assert gadget.paths == []
 
 
-def test_the_ask_has_the_level_of_its_rule_and_is_destructive_without_one(
+def test_the_ask_has_the_level_of_its_rule_and_is_destructive_without_a_rule(
     hook: ModuleType, gadget: AskServer, config: dict[str, Any], call: Any
 ) -> None:
     gadget.statuses = ["denied"]

@@ -1,4 +1,5 @@
-"""The check of whether a user without special rights can change a file such as `/…/own/hook.py`."""
+"""The check that finds out if a user without special rights can change a file such as
+`/…/own/hook.py`."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def test_the_owner_and_anyone_who_can_write_the_file_can_change_it(
 
 
 @pytest.mark.parametrize(("owner", "changeable"), [(0, False), (NOBODY, True)])
-def test_a_path_whose_link_belongs_to_the_user_counts_as_changeable(
+def test_a_path_whose_link_belongs_to_the_user_is_treated_as_changeable(
     owner: int, changeable: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as top:
@@ -95,7 +96,7 @@ def test_a_path_whose_link_belongs_to_the_user_counts_as_changeable(
 
 
 @pytest.mark.parametrize(("owner", "changeable"), [(0, False), (NOBODY, True)])
-def test_a_path_whose_parent_link_belongs_to_the_user_counts_as_changeable(
+def test_a_path_whose_parent_link_belongs_to_the_user_is_treated_as_changeable(
     owner: int, changeable: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as top:
@@ -109,7 +110,9 @@ def test_a_path_whose_parent_link_belongs_to_the_user_counts_as_changeable(
 
 
 @pytest.mark.parametrize(("links", "changeable"), [(39, False), (40, True)])
-def test_a_file_behind_40_or_more_links_counts_as_changeable(links: int, changeable: bool) -> None:
+def test_a_file_behind_40_or_more_links_is_treated_as_changeable(
+    links: int, changeable: bool
+) -> None:
     with tempfile.TemporaryDirectory() as top:
         last = build(top)
         for number in range(links):
@@ -119,7 +122,7 @@ def test_a_file_behind_40_or_more_links_counts_as_changeable(links: int, changea
         assert can_change(last) is changeable
 
 
-def test_a_loop_of_links_counts_as_changeable() -> None:
+def test_a_loop_of_links_is_treated_as_changeable() -> None:
     with tempfile.TemporaryDirectory() as top:
         file = build(top)
         file.unlink()

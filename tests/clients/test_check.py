@@ -94,7 +94,7 @@ class TestTheCheckOfSettings:
             ("cursor", "beforeShellExecution", False),
         ],
     )
-    def test_finds_the_hook_only_under_events_that_hold_a_call(
+    def test_finds_the_hook_only_under_events_that_can_block_a_call(
         self, check: Check, assistant: str, event: str, is_installed: bool
     ) -> None:
         check.install(event, timeout=60_000 if assistant == "gemini" else 60)
@@ -102,7 +102,7 @@ class TestTheCheckOfSettings:
         words = f"the hook is installed in {check.settings}" if is_installed else "no hook for"
         assert found.has(words) is is_installed
 
-    def test_requires_two_events_if_no_single_event_covers_all_calls(self, check: Check) -> None:
+    def test_requires_two_events_if_one_event_does_not_cover_all_calls(self, check: Check) -> None:
         check.install("beforeShellExecution")
         assert check.run("cursor").has("no hook for beforeMCPExecution in") is False
         check.write(
@@ -158,7 +158,7 @@ class TestTheCheckOfSettings:
     @pytest.mark.parametrize(
         "settings", ["{", "[]", {"hooks": []}, {"hooks": {"PreToolUse": 5}}, {"hooks": {"a": [5]}}]
     )
-    def test_finds_no_hook_in_settings_that_cannot_be_read(
+    def test_does_not_find_a_hook_in_settings_that_cannot_be_read(
         self, check: Check, settings: Any
     ) -> None:
         check.write(settings)
@@ -240,7 +240,7 @@ class TestTheCheckOfTheEnvironment:
             check.run("copilot").has(f"{check.settings} sets B, PYTHONPATH for the hook") is False
         )
 
-    def test_reports_nothing_without_variables(self, check: Check) -> None:
+    def test_does_not_report_a_problem_if_there_are_no_variables(self, check: Check) -> None:
         assert check.run().has(f"{check.settings} sets") is None
 
     @pytest.mark.usefixtures("unchangeable")
@@ -273,7 +273,7 @@ class TestStartedFile:
         assert found.has(f"{HOOK} is the file that Gadget serves") is True
         assert found.has(f"{other} is not the file that Gadget serves") is False
 
-    def test_is_the_hook_itself_if_the_command_names_no_file(self, check: Check) -> None:
+    def test_is_the_hook_itself_if_the_command_does_not_name_a_file(self, check: Check) -> None:
         check.install(command="python3 'gadget_hook")
         assert check.run().has(f"{HOOK} is the file that Gadget serves") is True
 
@@ -311,7 +311,7 @@ class TestAskingOnce:
         assert found.has("a second call is refused") is True
         assert check.gadget.paths[-1] == "POST /api/asks/7/outcome"
 
-    def test_lets_one_call_through_after_a_person_approved(self, check: Check) -> None:
+    def test_lets_one_call_through_after_a_person_has_approved_it(self, check: Check) -> None:
         check.gadget.statuses = ["waiting", "approved"]
         found = check.run(waits=True)
         for words in (
@@ -345,7 +345,7 @@ class TestAskingOnce:
             ("expired", "the ask was not approved: it is expired"),
         ],
     )
-    def test_lets_nothing_through_without_an_approval(
+    def test_does_not_let_any_call_through_without_an_approval(
         self, check: Check, status: str, words: str
     ) -> None:
         check.gadget.statuses = ["waiting", status]
@@ -388,7 +388,7 @@ class TestLiveCheck:
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
 
-    def test_is_passed_by_a_call_of_the_assistant_itself(
+    def test_succeeds_if_a_call_of_the_assistant_itself_is_held(
         self, check: Check, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         self.start_with(check, monkeypatch, obeys=True)
@@ -412,7 +412,7 @@ class TestLiveCheck:
         assert [line for line in found.lines if "It said: I have finished." in line]
         assert [line for line in found.lines if "The hook is not verified" in line]
 
-    def test_reports_a_rule_for_its_command_before_starting(
+    def test_reports_a_rule_that_decides_its_command_before_starting_the_assistant(
         self, check: Check, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         check.configure(rules=[{"tool": "Bash", "input": "echo .*", "do": "allow"}])

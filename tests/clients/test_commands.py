@@ -182,12 +182,14 @@ def test_a_broad_expression_allows_only_one_simple_command(hook: ModuleType, com
     assert find_command(hook, rules, command) == "ask"
 
 
-def test_a_whole_tool_can_be_allowed_if_no_rule_is_about_commands(hook: ModuleType) -> None:
+def test_a_whole_tool_can_be_allowed_if_none_of_the_rules_is_about_commands(
+    hook: ModuleType,
+) -> None:
     assert find_command(hook, [ALLOW], "true; ls") == "allow"
     assert find(hook, [DENY, {"do": "allow"}], "Edit", {"new_string": "a; b"}) == "allow"
 
 
-def test_a_list_of_words_counts_as_one_command(hook: ModuleType) -> None:
+def test_a_list_of_words_is_treated_as_one_command(hook: ModuleType) -> None:
     assert find_command(hook, [DENY, ALLOW], ["rm", "-rf", "/"]) == "deny"
     assert find_command(hook, [DENY, ALLOW], [["/bin/rm", "-rf", "/"]]) == "deny"
     assert find_command(hook, [DENY, ALLOW], ["ls", "-la"]) == "allow"
@@ -284,7 +286,7 @@ SHOW = 'probe() { printf "%s\\0" "$@"; }; for text in "$@"; do eval "probe $text
 
 
 @pytest.mark.parametrize("shell", ["bash", "sh"])
-def test_a_command_is_split_into_the_same_words_as_by_a_real_shell(
+def test_a_command_is_split_into_the_same_words_as_in_a_real_shell(
     hook: ModuleType, shell: str
 ) -> None:
     chance = random.Random(37)
@@ -301,7 +303,7 @@ def test_a_command_is_split_into_the_same_words_as_by_a_real_shell(
     assert seen == expected
 
 
-def test_a_long_text_is_parsed_in_time(hook: ModuleType) -> None:
+def test_a_long_text_is_parsed_quickly_enough(hook: ModuleType) -> None:
     for text in (
         "a" * 500_000,
         "'" * 500_001,

@@ -1,5 +1,5 @@
-"""The configuration of an administrator: if there is one, no setting of the assistant can change
-how the hook behaves."""
+"""The configuration of an administrator: if it exists, the assistant's settings cannot change how
+the hook behaves."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class TestVariables:
     @pytest.mark.parametrize(
         "name", ["SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF", "TMPDIR", "LC_ALL", "TZ"]
     )
-    def test_with_other_names_cannot_change_the_verdict(
+    def test_with_any_other_name_cannot_change_the_verdict(
         self, machine: Machine, gadget: AskServer, name: str
     ) -> None:
         assert is_denied(machine, gadget, **{name: "/nowhere"})

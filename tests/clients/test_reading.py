@@ -137,7 +137,7 @@ def test_a_report_refers_to_the_preceding_call(
         changed(CLAUDE, tool_input={"command": "make deploy-all"}),
     ],
 )
-def test_a_different_call_has_its_own_key(hook: ModuleType, other: dict[str, Any]) -> None:
+def test_a_different_call_has_a_different_key(hook: ModuleType, other: dict[str, Any]) -> None:
     assert read(hook, other).effect_key != read(hook, CLAUDE).effect_key
 
 

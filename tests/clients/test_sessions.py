@@ -1,5 +1,5 @@
-"""Calls of the assistant's own tools and of Gadget's tools, and the end of a session: no ask stays
-open unless an assistant waits for it."""
+"""Calls of the assistant's own tools and of Gadget's tools, and the end of a session: an ask stays
+open only while an assistant waits for it."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def name_tool(given: dict[str, Any], tool: str) -> dict[str, Any]:
         (COPILOT, ["update_todo", "task"], "sql"),
     ],
 )
-class TestOwnTools:
+class TestToolsOfTheAssistant:
     @feature(
         "Agents elsewhere",
         "Planning tools of assistants and Gadget's own MCP tools need no approval at the hook",
         "static/clients/gadget_hook.py",
     )
-    def test_need_no_ask_if_they_only_plan(
+    def test_are_not_asked_about_if_they_only_plan(
         self, hook: ModuleType, given: dict[str, Any], tools: list[str], other: str
     ) -> None:
         assert {decide(hook, name_tool(given, tool)) for tool in tools} == {"allow"}
@@ -79,7 +79,7 @@ class TestOwnTools:
     ],
     ids=["cursor", "gemini"],
 )
-def test_a_call_of_a_servers_tool_that_is_named_like_a_planning_tool_needs_an_ask(
+def test_a_call_of_a_servers_tool_must_be_asked_about_even_if_named_like_a_planning_tool(
     hook: ModuleType, given: dict[str, Any], tool: str
 ) -> None:
     assert decide(hook, name_tool(given, tool)) == "ask"
@@ -98,7 +98,7 @@ class TestToolsOfGadget:
     @pytest.mark.parametrize(
         "tool", ["data.searchRecords", "data__searchRecords", "gadget.ticket", "gadget__ticket"]
     )
-    def test_need_no_ask_in_either_spelling(
+    def test_are_not_asked_about_in_both_spellings(
         self, hook: ModuleType, given: dict[str, Any], prefix: str, tool: str
     ) -> None:
         assert decide(hook, name_tool(given, prefix + tool)) == "allow"
@@ -132,7 +132,7 @@ class TestToolsOfGadget:
             ({"gadget__data": {"command": "sh"}}, "ask"),
         ],
     )
-    def test_need_an_ask_if_another_server_uses_gadgets_name(
+    def test_must_be_asked_about_if_another_server_uses_gadgets_name(
         self, hook: ModuleType, tmp_path: Path, servers: Any, verdict: str
     ) -> None:
         (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
@@ -178,7 +178,7 @@ def test_the_end_of_a_session_withdraws_its_asks(
     )
 
 
-def test_the_end_of_an_unnamed_session_withdraws_nothing(
+def test_the_end_of_an_unnamed_session_does_not_withdraw_any_ask(
     gadget: AskServer, config_file: ConfigFile
 ) -> None:
     config_file.change(url=gadget.address)

@@ -1,5 +1,5 @@
-"""The check finds the hook in every file from which an assistant reads its hooks, and in no other
-file."""
+"""The check finds the hook in every file from which an assistant reads its hooks, and ignores all
+other files."""
 
 from __future__ import annotations
 

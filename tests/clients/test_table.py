@@ -109,7 +109,7 @@ class TestConfigurationFile:
         config_file.path.chmod(0o640)
         assert hook.load_config()["key"] == SECRET
 
-    def test_needs_no_file_modes_on_systems_without_them(
+    def test_is_accepted_on_systems_without_file_modes(
         self, hook: ModuleType, config_file: ConfigFile, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         config_file.path.chmod(0o644)
@@ -133,8 +133,7 @@ class TestConfigurationFile:
 
 
 def find(hook: ModuleType, rules: list[dict[str, Any]], tool: str, given: Any) -> str:
-    """Return the verdict of the first rule that matches this call; without one, the verdict is
-    `ask`."""
+    """Return the verdict of the first rule that matches this call, or `ask` if no rule matches."""
     call = hook.read_call(json.dumps({**CLAUDE, "tool_name": tool, "tool_input": given}))
     return str(hook.find_rule({"rules": rules, "mcp_server": ""}, call)["do"])
 
@@ -177,7 +176,7 @@ class TestRules:
             ({}, False),
         ],
     )
-    def test_match_any_part_of_the_call_if_they_deny(
+    def test_match_a_part_of_the_call_if_they_deny(
         self, hook: ModuleType, given: Any, matches: bool
     ) -> None:
         assert find(hook, [{"input": "rm", "do": "deny"}], "Bash", given) == (

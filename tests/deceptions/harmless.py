@@ -1,5 +1,5 @@
-"""Ordinary cards without deceptions: about the demo's companies, with values that other tests use
-too."""
+"""Ordinary cards without deceptions, which are about the demo's companies and have values that
+other tests use too."""
 
 # ruff: noqa: RUF001 - some of the notes are in other alphabets
 from __future__ import annotations

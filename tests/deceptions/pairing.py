@@ -44,8 +44,8 @@ class Pair:
         kind: the class of deception.
         name: the thing that is planted.
         plant, twin: create the two cards.
-        words: words of the plant that pose as Gadget's; a quotation around each of them is
-            protection enough. Empty if the plant needs a mark.
+        words: words of the plant that pose as Gadget's; quoting each of them is sufficient
+            protection. Empty if the plant needs a mark.
     """
 
     kind: str
@@ -66,7 +66,7 @@ def pair_up(kind: str, *rows: Row) -> tuple[Pair, ...]:
 def pair_up_words(kind: str, *rows: Row) -> tuple[Pair, ...]:
     """Return the pairs of one class whose planted texts pose as Gadget's words.
 
-    The last line of a planted text has the words.
+    The last line of a planted text contains these words.
     """
     return tuple(
         Pair(kind, name, make(bad), make(good), words=bad.splitlines()[-1])
@@ -86,8 +86,8 @@ def make_pair_office() -> World:
 
 @contextmanager
 def planted(office: World, make: Make) -> Iterator[Approval]:
-    """Create a card, and remove it and all that came with it afterwards: rows, and files, which a
-    rollback would leave for the next card."""
+    """Create a card, and afterwards remove the card and all rows and files created with it: a
+    rollback alone would leave the files for the next card."""
     with (
         TemporaryDirectory() as folder,
         override_settings(GADGET_FILES_DIR=Path(folder)),
@@ -116,7 +116,7 @@ def in_fields(values: dict[str, Any]) -> Make:
 
 
 def in_ask(name: str) -> Maker:
-    """Plant words in what a coding agent says of an action for which it asks."""
+    """Plant words in a coding agent's request for approval of an action."""
 
     def choose(words: str) -> Make:
         def make(world: World) -> Approval:
@@ -137,12 +137,12 @@ def in_ask(name: str) -> Maker:
 
 
 def in_task(words: str) -> Make:
-    """Plant words in the task of a run, as a message that a trigger receives can."""
+    """Plant words in the task of a run, which a received message can also do."""
     return lambda world: world.card(world.run(task=words))
 
 
 def in_before(words: str) -> Make:
-    """Plant words in the present value of a field that the card replaces."""
+    """Plant words in the current value of a field that the card replaces."""
 
     def make(world: World) -> Approval:
         Record.objects.filter(pk=world.records[0].pk).update(notes=words)

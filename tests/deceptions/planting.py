@@ -71,7 +71,7 @@ def make_office() -> World:
 
 
 def update(**changes: Any) -> Make:
-    """Plant these changes of the record Acme Corp."""
+    """Plant these changes to the record Acme Corp."""
     return lambda world: world.card(
         params={"record_id": str(world.records[0].pk), "changes": changes}
     )
@@ -82,7 +82,7 @@ def create(**values: Any) -> Make:
 
 
 def update_after(used: str, **changes: Any) -> Make:
-    """Plant these changes of the record Acme Corp, after an approved call with the text `used` has
+    """Plant these changes to the record Acme Corp, after an approved call with the text `used` has
     started."""
 
     def make(world: World) -> Approval:
@@ -151,7 +151,7 @@ def list_targets(
     verb: str = "update",
     level: str = "write",
 ) -> Make:
-    """Plant a list of similar targets; the middle one has other values if `odd` gives any."""
+    """Plant a list of similar targets; if `odd` is given, the middle target has these values."""
 
     def make(world: World) -> Approval:
         targets = [
@@ -198,8 +198,8 @@ def share_target(world: World) -> Approval:
 
 
 def outdate(**changes: Any) -> Make:
-    """Plant a change of the record after the card was created; without changes, the record is
-    deleted."""
+    """Plant a change to the record after the card was created; without changes, delete the
+    record."""
 
     def make(world: World) -> Approval:
         record = Record.objects.create(organization=world.acme, name="Harbor Cloud", phone="1")

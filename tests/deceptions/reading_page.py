@@ -1,5 +1,5 @@
-"""The page of a card in a real browser. Cards are shown on it one after another, and judged by what
-is visible at first sight."""
+"""The page of a card in a real browser. Cards are shown on it one after another, and are judged by
+the parts that are visible at first sight."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ LOOK = """([place, text]) => {
 
 @dataclass(frozen=True)
 class Sight:
-    """A reader's first look at a card: whether the sign is in view, whether Approve is disabled,
-    and whether the page is too wide."""
+    """The result of a reader's first look at a card: three facts about the sign's visibility, the
+    Approve button and the page's width."""
 
     is_in_view: bool
     is_off: bool

@@ -1,5 +1,5 @@
-"""Signs of a card in its HTML: what marks a deception or keeps Approve disabled before anything is
-opened."""
+"""Signs of a card in its HTML: the elements that mark a deception or keep Approve disabled before
+anything is opened."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.deceptions.pairing import Pair
 MARKS = frozenset({"warning", "new-here", "similar", "stale", "same-target", "done-already"})
 """Classes of the marks above a card's facts. An honest card has none."""
 FACTS = frozenset({"outliers", "emptied"})
-"""Classes of other elements that say what is odd. An honest card may have some."""
+"""Classes of other elements that point out odd values. An honest card may have some."""
 FOLDED = frozenset({"clamp", "rest"})
 """Classes of the parts that must be opened before Approve is enabled."""
 QUOTES = frozenset({"chip", "employee-words", "field-name", "quoted", "value"})
@@ -77,7 +77,7 @@ class Signs(HTMLParser):
         return "details" in tags and "summary" not in tags
 
     def count_bare(self, words: str) -> int:
-        """Count how often the beginning of these words stands outside of quotations."""
+        """Count how often the beginning of these words appears outside of quotations."""
         start = squeeze(words)[:START]
         return (self.bare if set(words) & {"“", "”"} else QUOTED.sub("", self.bare)).count(start)
 
@@ -87,8 +87,9 @@ def squeeze(text: str) -> str:
 
 
 def find_protection(pair: Pair, plant: Signs, twin: Signs) -> set[str]:
-    """Return what protects the planted card, and not its twin, before anything is opened: classes
-    of marks, "off" if Approve is disabled, and "quoted" if the words stand only in quotations."""
+    """Return the signs that protect the planted card, but not its twin, before anything is opened:
+    classes of marks, "off" if Approve is disabled, and "quoted" if the words appear only in
+    quotations."""
     found = plant.marks - twin.marks
     if plant.is_off:
         found.add("off")

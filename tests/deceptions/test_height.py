@@ -16,7 +16,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 SIZES: tuple[ViewportSize, ...] = ({"width": 1440, "height": 900}, {"width": 360, "height": 740})
 MAX_HEIGHT = 1_050
-"""The most pixels of a card's values and of what stands above them, when nothing is opened."""
+"""The maximum height, in pixels, of a card's values and everything above them, before anything is
+opened."""
 MEASURE = """() => {
   const card = document.querySelector("[data-card]"), effect = card.querySelector(".effect");
   const height = () => Math.round(effect.getBoundingClientRect().bottom - card.getBoundingClientRect().top);
@@ -31,7 +32,7 @@ NAMES = [f"option_{number}" for number in range(60)]
 
 
 def change(count: int, before: Any, after: Any) -> Make:
-    """Plant one target of which this number of fields change."""
+    """Plant one target in which this number of fields change."""
     sides = {
         "before": dict.fromkeys(NAMES[:count], before),
         "after": dict.fromkeys(NAMES[:count], after),
@@ -59,7 +60,7 @@ def office() -> World:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: str(size["width"]))
-def test_values_of_a_tall_card_take_about_one_screen_and_none_is_cut_off(
+def test_the_values_of_a_tall_card_take_about_one_screen_and_none_is_cut_off(
     office: World, chromium: Browser, size: ViewportSize
 ) -> None:
     faults = []
@@ -73,7 +74,7 @@ def test_values_of_a_tall_card_take_about_one_screen_and_none_is_cut_off(
     assert not faults, "\n".join(faults)
 
 
-def test_unfolded_card_exceeds_the_height_limit(office: World, chromium: Browser) -> None:
+def test_an_unfolded_card_exceeds_the_height_limit(office: World, chromium: Browser) -> None:
     """The control: without the fold, forty short values would be beyond the limit."""
     with ReadingPage(chromium, office.client("approver"), SIZES[1]) as reader:
         reader.show(HIGH["40 short values"](office))
@@ -91,7 +92,7 @@ def test_folded_values_must_be_opened_before_approval(office: World, chromium: B
         reader.page.wait_for_function("!document.querySelector('.approve-button').disabled")
 
 
-def test_long_value_among_folded_values_must_be_opened_too(
+def test_a_long_value_among_folded_values_must_be_opened_too(
     office: World, chromium: Browser
 ) -> None:
     values = dict.fromkeys(NAMES[:40], "yes") | {NAMES[39]: "word " * 100}

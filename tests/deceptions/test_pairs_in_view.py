@@ -1,4 +1,4 @@
-"""At both sizes of the page, the protection against a planted deception is in view before anything
+"""At both sizes of the page, the protection against a planted deception is visible before anything
 is opened, or Approve is disabled."""
 
 from __future__ import annotations

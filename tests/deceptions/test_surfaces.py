@@ -1,5 +1,5 @@
-"""A surface that shows a planted value shows its marks, too, and a bulk decision approves no card
-that has a mark or that must be opened."""
+"""A surface that shows a planted value also shows its marks, and a bulk decision does not approve a
+card that has a mark or that must be opened."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 SENTINEL = "zq7marker"
 WITHOUT_CARDS = ("/api/health", "/api/ready")
-"""Resources about the process, which start checks of their own."""
+"""Resources about the state of the process; requests for them start checks."""
 PLACEHOLDER = re.compile(r"<(?:\w+:)?(\w+)>|\{(\w+)\}")
 
 
@@ -130,7 +130,9 @@ def approve_in_bulk(office: World, make: Make) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_bulk_decision_approves_no_card_that_is_noticed(office: World, kind: str) -> None:
+def test_a_bulk_decision_does_not_approve_a_card_with_a_noticed_deception(
+    office: World, kind: str
+) -> None:
     unnoticed = NOT_YET.get(kind, frozenset()) | OUT_OF_REACH.get(kind, frozenset())
     pairs = [pair for pair in PAIRS if pair.kind == kind]
     approved = {

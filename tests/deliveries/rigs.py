@@ -31,7 +31,7 @@ class Rig(ABC):
 
     Attributes:
         model, receivers: the tables of its deliveries and receivers.
-        good, bad: responses of the server; after the bad one, the delivery is retried.
+        good, bad: responses of the server; after the bad response, the delivery is retried.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Rig(ABC):
 
     @abstractmethod
     def write(self) -> None:
-        """Create another delivery for each receiver, due at once."""
+        """Create another delivery for each receiver, due immediately."""
 
     @abstractmethod
     def answer(self, response: Any) -> None:
@@ -84,11 +84,11 @@ class Rig(ABC):
 
     @abstractmethod
     def use_up(self) -> None:
-        """Leave the delivery only its last attempt."""
+        """Use up all attempts of the delivery except the last."""
 
     @abstractmethod
     def send_again(self) -> None:
-        """Send the delivery again, as a person does."""
+        """Send the delivery again, as a person can do on a page."""
 
 
 class NoticeRig(Rig):
@@ -126,7 +126,7 @@ class NoticeRig(Rig):
 
 
 class MailRig(NoticeRig):
-    """E-mail, by a mail server."""
+    """E-mail, sent through a mail server."""
 
     kind, good, bad = ChannelKind.EMAIL, "250 OK", "451 try later"
 
@@ -148,7 +148,7 @@ class MailRig(NoticeRig):
 
 
 class PushRig(NoticeRig):
-    """Browser push, by a push service."""
+    """Browser push, sent through a push service."""
 
     kind, good = ChannelKind.PUSH, 201
 

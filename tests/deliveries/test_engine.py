@@ -1,5 +1,5 @@
-"""One engine sends by all channels: each test runs for every channel, with its server and
-tables."""
+"""One engine sends through all channels: each test runs for every channel, with the channel's own
+server and tables."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class TestEveryChannel:
         assert rig.delivery.tries == 0
         assert send_next(rig.kind), "control"
 
-    def test_restarts_the_attempts_of_a_delivery_that_is_sent_again(self, rig: Rig) -> None:
+    def test_resets_the_attempts_of_a_delivery_that_is_sent_again(self, rig: Rig) -> None:
         rig.write()
         with pytest.raises(Conflict):
             rig.send_again()  # the delivery is still waiting
@@ -145,7 +145,7 @@ class TestEveryChannel:
         rig.send_again()
         assert [job.task for job in take_jobs(redis_url)] == [notify.DELIVERY_JOB]
 
-    def test_limits_simultaneous_deliveries_per_host_and_delays_no_other_host(
+    def test_limits_simultaneous_deliveries_per_host_without_delaying_other_hosts(
         self, rig: Rig
     ) -> None:
         added = [rig.add_receiver() for _ in range(MAX_AT_ONE_HOST + 1)]
@@ -202,7 +202,7 @@ class TestEveryChannel:
         assert send_next(rig.kind)
         assert rig.delivery.status == "sent"
 
-    def test_sends_each_delivery_once_if_many_senders_work_at_once(self, rig: Rig) -> None:
+    def test_sends_each_delivery_once_if_many_senders_work_at_the_same_time(self, rig: Rig) -> None:
         for _ in range(2):
             rig.add_receiver()
         for _ in range(4):
@@ -210,7 +210,7 @@ class TestEveryChannel:
 
         def send_all() -> None:
             while rig.model.objects.filter(status="waiting").exists():
-                # Like a separate process, which does not know this one's busy receivers.
+                # Act like a separate process, which does not know the busy receivers of this one.
                 batch = _take_batch(rig.kind)
                 if batch is not None:
                     _send_batch(batch)

@@ -1,5 +1,5 @@
-"""Stands in for a container engine: runs the image's entry point as process 1, as another user, on
-a read-only tree.
+"""A stand-in for a container engine: it runs the image's entry point as process 1, as another user,
+on a read-only tree.
 
 Linux namespaces imitate a container's `read_only: true`, its volume and its /tmp in memory. They
 need root.
@@ -24,7 +24,8 @@ USER = 10001
 PROGRAMS = ("mount", "nsenter", "setpriv", "unshare")
 NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
 ONLY_READING = ("--inh-caps=-all,+dac_read_search", "--ambient-caps=-all,+dac_read_search")
-"""Lets the user read Python and its packages in a private home folder; it never allows writing."""
+"""Options that let the user read Python and its packages in a private home folder; they never allow
+writing."""
 AS_USER = (
     "setpriv",
     f"--reuid={USER}",
@@ -92,7 +93,7 @@ class Image:
         return RealProcess(ProcessSpec(words[0], self._command(*words)), self.environment)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a container with this command to its end."""
+        """Run a container with this command, and wait for it to finish."""
         return _run(self._command(*words), self.environment)
 
     def execute(self, container: RealProcess, *words: str) -> subprocess.CompletedProcess[str]:

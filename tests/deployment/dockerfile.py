@@ -1,4 +1,4 @@
-"""Reads deploy/Dockerfile: its instructions, and the environment that the image gives its
+"""Read deploy/Dockerfile: its instructions, and the environment that the image gives its
 containers."""
 
 from __future__ import annotations

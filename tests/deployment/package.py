@@ -1,4 +1,4 @@
-"""Builds the package as `make wheel` does, and installs it into its own environment."""
+"""Build the package as `make wheel` does, and install it into its own environment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Installed:
         return self.folder / "bin" / "gadget"
 
     def run(self, here: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run `gadget WORDS…` in the folder `here` to its end."""
+        """Run `gadget WORDS…` in the folder `here`, and wait for it to finish."""
         return subprocess.run(
             [self.command, *words],
             cwd=here,

@@ -1,4 +1,4 @@
-"""A person who uses Gadget only over HTTP: logs in with a password, then calls REST with the
+"""A person who uses Gadget only over HTTP: they log in with a password, then call REST with the
 session's cookie."""
 
 from __future__ import annotations

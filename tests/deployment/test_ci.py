@@ -15,7 +15,7 @@ IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com")
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project whose Makefile prints the targets that it was asked for."""
+    """A project whose Makefile prints the targets that it is asked to make."""
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci" / "run")
     (tmp_path / "Makefile").write_text("lint test:\n\t@echo $@ $(ARGS)\n")
@@ -28,7 +28,7 @@ def commit(project: Path, message: str) -> None:
 
 
 def run_ci(project: Path) -> subprocess.CompletedProcess[str]:
-    """Run the project's `.ci/run` as from a terminal, even if `make` started the tests with
+    """Run the project's `.ci/run` as it runs in a terminal, even if `make` started the tests with
     arguments."""
     environment = {name: value for name, value in os.environ.items() if name not in OF_MAKE}
     return subprocess.run(
@@ -41,7 +41,7 @@ def run_ci(project: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_line_tests_all_in_a_commit_message_runs_the_whole_sets(project: Path) -> None:
+def test_a_commit_message_with_the_line_tests_all_runs_the_whole_sets(project: Path) -> None:
     commit(project, "Mend it\n\nTests: all")
     assert run_ci(project).stdout.split() == ["lint", "test", "--all"]
 

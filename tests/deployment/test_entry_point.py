@@ -95,7 +95,7 @@ def test_only_the_volume_and_tmp_are_writable(image: Image) -> None:
     open_to_all.rmdir()
 
 
-def test_every_part_starts_becomes_healthy_and_stops(
+def test_every_part_starts_becomes_healthy_and_stops_cleanly(
     deployed: Image, running: ExitStack, port: int
 ) -> None:
     migrated = deployed.run("entrypoint", "migrate")

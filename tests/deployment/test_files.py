@@ -1,4 +1,5 @@
-"""The files under deploy/ match the product: their settings, commands, paths and modules exist."""
+"""The files under deploy/ match the product: the settings, commands, paths and modules that they
+use exist."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ OURS = {
 }
 NAMES = {setting.name for setting in SETTINGS}
 OF_OTHERS = {"CELERY_SKIP_CHECKS"}
-"""A variable that Celery reads; like variables that start with PYTHON, it is no setting of
-Gadget."""
+"""A variable that Celery reads; like variables that start with PYTHON, it is not a Gadget
+setting."""
 
 
 def is_known_command(word: str) -> bool:
@@ -68,7 +69,7 @@ class TestTheImage:
         (command,) = yaml.safe_load(by_name["CMD"].arguments)
         assert is_known_command(command)
 
-    def test_installs_only_hashed_packages_and_gadgets_own(self) -> None:
+    def test_installs_only_packages_with_hashes_and_gadgets_own_package(self) -> None:
         scripts = [
             each.arguments for stage in dockerfile.stages() for each in stage if each.name == "RUN"
         ]
@@ -262,7 +263,9 @@ class TestSystemdUnits:
         names = {word.partition("=")[0] for line in units for word in line.split()}
         assert {name for name in names if not name.startswith("PYTHON")} <= NAMES | OF_OTHERS
 
-    def test_the_guide_names_the_current_package_and_image(self, wheel: Path) -> None:
+    def test_are_described_in_a_guide_that_names_the_current_package_and_image(
+        self, wheel: Path
+    ) -> None:
         guide = (ROOT / "docs" / "deploy.md").read_text(encoding="utf-8")
         assert set(re.findall(r"gadget-[\d.]+\S*\.whl", guide)) == {wheel.name}
         assert set(re.findall(r"gadget:[\d.]+", guide)) == {f"gadget:{VERSION}"}

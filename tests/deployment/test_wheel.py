@@ -1,5 +1,5 @@
-"""The package of `make wheel` contains all of Gadget and nothing else; installed, it runs the main
-job."""
+"""The package that `make wheel` builds contains only Gadget, completely; once installed, it runs
+the main job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of the documentation, for the tests that read them."""
+"""The documentation pages, for the tests that read them."""
 
 from tests.source_tree import ROOT
 

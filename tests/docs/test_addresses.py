@@ -1,4 +1,4 @@
-"""Every address, setting and make target in the documentation exists, and so does every file in the
+"""Every address, setting and make target in the documentation exists, as does every file in the
 engine's diagram."""
 
 import re

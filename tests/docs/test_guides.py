@@ -33,7 +33,7 @@ PAGES_WITH_CODE = [
     "write-a-plugin.md",
 ]
 SERVERS = ["webhooks.md"]
-"""Pages whose code runs until it is stopped; a separate test follows each of them."""
+"""Pages whose code runs until it is stopped; each of them has a separate test."""
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -25,7 +25,7 @@ OTHERS = frozenset(
         "SyntaxError",
     }
 )
-"""Labels of libraries and of Python, a name of the benchmark, and texts that are composed of
+"""Labels of libraries and of Python, a name in the benchmark, and texts that are composed of
 several parts."""
 
 
@@ -41,7 +41,7 @@ def find_labels(text: str) -> list[str]:
 
 @cache
 def read_sources() -> str:
-    """Read all texts of the sources as one, joining strings that the code splits over several
+    """Read all texts of the sources as one text, joining strings that the code splits over several
     lines."""
     files = sorted(
         path for folder in SOURCES for path in (ROOT / folder).rglob("*") if path.suffix in SUFFIXES

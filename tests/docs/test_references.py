@@ -27,7 +27,7 @@ FOREIGN = frozenset(
         "purgeCache",
     }
 )
-"""Names of libraries, examples and Prometheus, which no file of the project has."""
+"""Names of libraries, examples and Prometheus, which do not occur in the project's files."""
 CODE_NAME = re.compile(
     r"(?<!\w)(?:[A-Za-z]+_\w*[a-zA-Z0-9]|[a-z]+[A-Z]\w+|[A-Z][a-z]+[A-Z]\w+)(?!\w)"
 )

@@ -1,4 +1,5 @@
-"""The settings page shows the table in the code, and only that table reads the environment."""
+"""The settings page shows the table in the code, and the environment is read only through that
+table."""
 
 import ast
 import re
@@ -16,8 +17,8 @@ HANDED_ON = {
     "tools/sources/mcp/server_process.py": "a few names to an MCP server that runs here",
     "tools/sources/mcp/tether.py": "to the server that it starts, which got only those names",
 }
-"""The files that pass the environment on, with the receiver. None of them reads a variable of
-ours."""
+"""The files that pass the environment on, each with its receiver. They do not read our variables
+themselves."""
 WAYS = {"environ", "environb", "getenv", "getenvb"}
 DEFAULT_OF_A_LIBRARY = re.compile(
     r"os\.environ\.setdefault\('(DJANGO_SETTINGS_MODULE|ASGI_THREADS)', '[\w.]+'\)"
@@ -109,5 +110,5 @@ def test_reading_a_variable_elsewhere_is_detected(line: str) -> None:
     assert reads_environment(ast.parse(line)) == [1]
 
 
-def test_setting_a_default_for_a_library_does_not_count_as_reading() -> None:
+def test_setting_a_default_for_a_library_is_not_treated_as_reading() -> None:
     assert not reads_environment(ast.parse("os.environ.setdefault('ASGI_THREADS', '16')"))

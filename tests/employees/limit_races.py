@@ -24,7 +24,7 @@ MOST_IN_SUM = 500
 
 
 def limit(workshop: Workshop, tool: str, condition: Condition) -> None:
-    """Give the tool exactly this limit."""
+    """Give the tool only this limit."""
     grants = Grant.objects.filter(employee=workshop.employee, tool=tool)
     assert grants.update(conditions=[condition.as_json()]) == 1
 
@@ -40,8 +40,8 @@ def drive(workshop: Workshop, run: Run) -> None:
 
 
 def race_reads(workshop: Workshop, runs: int = RUNS, most: int = MOST) -> Counter[str]:
-    """Let each run request one read, of which `most` may start without approval; count the calls by
-    status."""
+    """Let each run request one read; `most` of the reads may start without approval. Count the
+    calls by status."""
     limit(workshop, READ, Condition("", Rule.CALL_COUNT, {"most": most, "period": "hour"}))
     return _race(workshop, runs, call(READ, ms=0, tag="a"))
 
@@ -60,8 +60,8 @@ def race_responses(workshop: Workshop, runs: int = RUNS // 5, most: int = MOST) 
 
 
 def race_writes(workshop: Workshop, runs: int = RUNS, most: int = MOST) -> Counter[str]:
-    """Let `runs` approved writes start at once, of which `most` are within the limit; count the
-    calls by status."""
+    """Let `runs` approved writes start at the same time, although only `most` are within the limit;
+    count the calls by status."""
     limit(workshop, WRITE, Condition("", Rule.CALL_COUNT, {"most": most, "period": "hour"}))
     workshop.play(asking(call(WRITE, name="a")))
     started = [workshop.work() for _ in range(runs)]
@@ -78,7 +78,7 @@ def _race(workshop: Workshop, runs: int, *requested: dict[str, Any]) -> Counter[
 
 
 def _drive_all(workshop: Workshop, runs: list[Run]) -> Counter[str]:
-    """Drive all runs at once, and retry those that a busy database has requeued."""
+    """Drive all runs at the same time, and retry those that a busy database has requeued."""
     all_at_once([lambda run=run: drive(workshop, run) for run in runs])  # type: ignore[misc]
     mine = Run.objects.filter(pk__in=[run.pk for run in runs])
     for _ in range(MAX_ROUNDS):

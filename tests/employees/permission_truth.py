@@ -1,8 +1,8 @@
-"""The permissions, as known to the test that sets them, now and when a call was requested or
-started.
+"""The permissions that the test set, now and at the time when a call was requested or started.
 
 Changes are made under the run's lock, which the product holds too when it records and starts calls.
-So each change falls between two such moments, and every call is known to be before or after it.
+So each change falls between two of these moments, and every call is known to be before or after the
+change.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Eras:
         return next((past.era for past in self._past if call_id in past.started), self._now)
 
     def before_record(self, call_id: int) -> list[Era]:
-        """Return the eras that were over when the call was recorded."""
+        """Return the eras that had ended when the call was recorded."""
         return [past.era for past in self._past[: self._place_of(call_id)]]
 
     def since_record(self, call_id: int) -> list[Era]:

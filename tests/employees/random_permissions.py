@@ -40,12 +40,13 @@ PASSES = 2
 _ROUNDS = 8
 _RAISED = LEVELS[2:]
 _AT_WORK, _IN_A_PREVIEW = 0.3, 0.2
-"""The probabilities that permissions change while a tool runs, and while it previews."""
+"""The probabilities that permissions change while a tool runs, and while it computes its
+preview."""
 
 
 class Watched(Tool):
-    """A tool that reports its start to the world; writes reach the recorder, transactional ones
-    create records."""
+    """A tool that reports its start to the world; writes reach the recorder, and transactional
+    writes create records."""
 
     description = "Is watched."
 
@@ -80,7 +81,7 @@ class Watched(Tool):
 
 
 class World:
-    """One workshop, whose employee's permissions are drawn for each run; use as a context
+    """One workshop, whose employee gets random permissions for each run; use it as a context
     manager."""
 
     def __init__(self, workshop: Workshop, recorder: Recorder, chance: random.Random) -> None:
@@ -115,7 +116,8 @@ class World:
         self._starts.append((int(context.call_id), tool, Arguments(params, params)))
 
     def disturb(self, likelihood: float, name: str = "") -> None:
-        """Sometimes let an admin change something during a drive, outside the driver's thread.
+        """Sometimes let an admin change something while a run is driven, outside the driver's
+        thread.
 
         Args:
             name: the running tool; about half of the changes concern it.
@@ -356,7 +358,8 @@ class World:
                 self.faults.append(f"call {row.pk} says {why!r}; documented: {wanted.says}")
 
     def _may_be_refused(self, row: ToolCall, tool: Tool | None, arguments: Arguments) -> bool:
-        """Return True if an earlier verdict differed and no time was left for another preview."""
+        """Return True if an earlier verdict differed and the time was too short for another
+        preview."""
         before = self._eras.before_record(row.pk)
         wanted = self._eras.at_record(row.pk).says(tool, arguments)
         was_another = any(era.says(tool, arguments) != wanted for era in before)

@@ -29,7 +29,7 @@ MONTH = f"{datetime.now(UTC):%B %Y}"
 
 @pytest.fixture
 def busy(workshop: Workshop, model: ModelServer) -> ModelServer:
-    """A model that never finishes, at 1,000 tokens and 0.001 USD per pass."""
+    """A model that never finishes, and uses 1,000 tokens and 0.001 USD per pass."""
     priced(workshop, fake=("1", "1"))
     workshop.allow_passes(4)
     adding = [
@@ -43,7 +43,7 @@ def busy(workshop: Workshop, model: ModelServer) -> ModelServer:
 
 
 def limit(workshop: Workshop, **limits: Any) -> None:
-    """Set budgets for the employee; those for the organization begin with `all_`."""
+    """Set budgets for the employee, and for the organization if their names begin with `all_`."""
     for name, value in limits.items():
         row: Any = workshop.organization if name.startswith("all_") else workshop.employee
         setattr(row, name.removeprefix("all_"), value)
@@ -184,7 +184,7 @@ def test_a_new_run_is_refused_with_the_reason_once_the_monthly_budget_is_used_up
     assert Run.objects.count() == 1
 
 
-def test_a_resent_request_gets_its_run_even_if_the_monthly_budget_is_used_up(
+def test_a_resent_request_returns_its_run_even_if_the_monthly_budget_is_used_up(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     run = workshop.work(client_request_id="order-1")
@@ -207,7 +207,7 @@ def test_the_engine_enforces_the_budget_on_runs_queued_before_it_was_used_up(
     assert "Nothing was done." in second.answer
 
 
-def test_a_run_counts_for_the_month_in_which_it_started(
+def test_a_run_counts_toward_the_budget_of_the_month_in_which_it_started(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     limit(workshop, month_tokens=4_000, all_month_tokens=4_000)
@@ -281,7 +281,7 @@ def test_an_employee_budget_counts_its_own_runs_and_an_organization_budget_count
     assert [each.used for each in found] == [0, 0, run.input_tokens + run.output_tokens]
 
 
-def test_checking_budgets_needs_queries_only_with_a_monthly_budget(
+def test_checking_budgets_needs_queries_only_if_there_is_a_monthly_budget(
     workshop: Workshop, busy: ModelServer
 ) -> None:
     run = workshop.work()

@@ -20,7 +20,7 @@ def usage(asked: int, answered: int) -> dict[str, int]:
 
 
 def priced(workshop: Workshop, **prices: tuple[str, str]) -> None:
-    """Set the prices of these models; `every_other` sets the price of all others."""
+    """Set the prices of these models; `every_other` sets the price of all other models."""
     provider = workshop.employee.provider
     provider.prices = {
         "*" if model == "every_other" else model: {"input": asked, "output": answered}
@@ -37,7 +37,7 @@ def two_passes(workshop: Workshop, model: ModelServer) -> Run:
 
 
 @feature("Costs, budgets, long runs", "Exact cost of each pass and run", "agents/runs/budgets.py")
-def test_each_pass_and_the_run_cost_exactly_their_tokens(
+def test_the_cost_of_a_pass_and_of_the_run_equals_tokens_times_prices(
     workshop: Workshop, model: ModelServer
 ) -> None:
     priced(workshop, fake=("2.5", "10"), every_other=("1000", "1000"))
@@ -54,7 +54,7 @@ def test_a_fraction_of_a_millionth_is_rounded_up(workshop: Workshop, model: Mode
     assert [each.cost_micros for each in passes(run)] == [1, 1]
 
 
-def test_a_run_without_a_price_reports_no_cost_instead_of_zero(
+def test_a_run_without_a_price_has_an_unknown_cost_and_not_zero(
     workshop: Workshop, model: ModelServer
 ) -> None:
     priced(workshop, another=("2.5", "10"))
@@ -106,7 +106,7 @@ class TestCachedInput:
         assert run.cost_micros == 1528
         assert (run.input_tokens, run.output_tokens) == (1234, 56)
 
-    def test_costs_as_much_as_other_input_if_no_price_is_set_for_it(
+    def test_costs_as_much_as_other_input_unless_a_price_is_set_for_it(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         self.price(workshop)

@@ -1,4 +1,4 @@
-"""Only tools get the organization's credentials, which replace the installation's."""
+"""Only tools get the organization's credentials, which replace the installation's credentials."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class TestCredentialsOfAnOrganization:
         "An organization's credentials replace the installation's",
         "agents/employees/toolboxes.py",
     )
-    def test_replace_the_installations_whole_entry_for_the_same_service(
+    def test_replace_the_installations_credentials_for_the_same_service_completely(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox
     ) -> None:
         shared = {"github": {"token": SHARED, "user": "us"}, "slack": {"token": SHARED}}
@@ -150,7 +150,7 @@ class TestCredentialsOfAnOrganization:
         assert given(workshop) == {"github": {"token": OWN}, "slack": {"token": SHARED}}
         assert load_credentials(other)["github"] == {"token": OTHERS}
 
-    def test_take_effect_immediately_and_are_queried_only_after_a_change(
+    def test_take_effect_immediately_and_are_read_from_the_database_only_after_a_change(
         self, workshop: Workshop
     ) -> None:
         organization = workshop.organization
@@ -182,7 +182,7 @@ class TestCredentialsOfAnOrganization:
         "Credentials that no key can decrypt fail only the calls that need them",
         "agents/employees/toolboxes.py",
     )
-    def test_fail_only_the_calls_that_need_them_if_they_cannot_be_read(
+    def test_that_cannot_be_read_fail_only_the_calls_that_need_them(
         self, babble: Workshop, settings: Settings
     ) -> None:
         keep(babble.organization, "github", token=OWN)

@@ -1,4 +1,4 @@
-"""Limits over history are exact, however many runs work simultaneously."""
+"""Limits over history are enforced exactly, however many runs work simultaneously."""
 
 from __future__ import annotations
 

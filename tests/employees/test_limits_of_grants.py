@@ -1,5 +1,5 @@
-"""Limits on a grant in a run: a violated condition needs approval or refuses the call, and a raised
-level always needs approval."""
+"""Limits on a grant in a run: a call that violates a condition needs approval or is refused, and a
+call at a raised level always needs approval."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_limit_added_while_a_card_is_open_rejects_the_call_at_its_start(
     assert [one.status for one in calls(run)] == [CallStatus.REJECTED]
 
 
-def test_a_grant_with_an_invalid_condition_allows_no_call(workshop: Workshop) -> None:
+def test_a_grant_with_an_invalid_condition_does_not_allow_any_call(workshop: Workshop) -> None:
     Grant.objects.filter(employee=workshop.employee, tool=SEARCH).update(
         conditions=[{"param": "limit"}]
     )

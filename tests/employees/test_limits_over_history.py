@@ -1,5 +1,5 @@
-"""Limits over history in a run: counts, sums and required earlier calls, with the state on the
-card."""
+"""Limits over history in a run: counts, sums and required earlier calls, and their current state on
+the card."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def composed(workshop: Workshop) -> None:
 
 
 def age(run: Run, **ago: float) -> None:
-    """Move the start of the run's calls into the past."""
+    """Pretend that the run's calls started earlier."""
     ToolCall.objects.filter(run=run).update(started_at=F("started_at") - timedelta(**ago))
 
 
@@ -122,7 +122,7 @@ def test_calls_of_one_response_count_together_toward_the_limit(workshop: Worksho
     assert statuses(run) == [SUCCEEDED] * 3 + [WAITING] * 2
 
 
-def test_identical_calls_of_one_response_count_once(workshop: Workshop) -> None:
+def test_identical_calls_of_one_response_count_only_once(workshop: Workshop) -> None:
     bind(workshop, SLEEP, at_most(2))
     workshop.play(asking(sleep("a"), sleep("a"), sleep("b")))
     assert statuses(workshop.work()) == [SUCCEEDED, CallStatus.DUPLICATE, SUCCEEDED]
@@ -159,7 +159,7 @@ def test_identical_calls_of_a_volatile_tool_count_separately(workshop: Workshop)
 @pytest.mark.parametrize(
     ("otherwise", "status"), [(Otherwise.ASK, WAITING), (Otherwise.FORBID, REJECTED)]
 )
-def test_a_limit_used_up_while_the_model_responded_keeps_the_call_from_starting(
+def test_a_limit_used_up_while_the_model_responded_prevents_the_start_of_the_call(
     workshop: Workshop, otherwise: Otherwise, status: CallStatus
 ) -> None:
     bind(workshop, SLEEP, at_most(1, otherwise=otherwise))
@@ -215,7 +215,7 @@ def test_the_period_of_a_limit_is_rolling(
     assert statuses(workshop.work()) == [SUCCEEDED if may_start else WAITING]
 
 
-def test_an_approved_call_that_has_not_started_counts_only_for_its_employee(
+def test_an_approved_call_that_has_not_started_counts_only_toward_its_employees_limit(
     workshop: Workshop,
 ) -> None:
     bind(workshop, SLEEP, at_most(1))
@@ -291,7 +291,7 @@ def test_a_limit_on_a_sum_refuses_a_call_with_a_negative_number(workshop: Worksh
     assert "ms is -5, but must be a number of 0 or more" in refused.content
 
 
-def test_approved_writes_count_and_a_write_over_the_limit_needs_approval_again(
+def test_approved_writes_count_toward_the_limit_and_writes_over_it_need_another_approval(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     bind(workshop, EFFECT, at_most(1))
@@ -336,7 +336,7 @@ def test_a_call_at_the_limit_waits_again_when_its_approval_is_undone(
     assert statuses(run) == [WAITING]
 
 
-def test_a_transactional_write_over_the_limit_changes_nothing(workshop: Workshop) -> None:
+def test_a_transactional_write_over_the_limit_does_not_change_anything(workshop: Workshop) -> None:
     bind(workshop, RENAME, at_most(1))
     record, other = workshop.record(), workshop.record(name="Other")
     workshop.play(
@@ -355,7 +355,7 @@ def test_a_transactional_write_over_the_limit_changes_nothing(workshop: Workshop
     "A limit asks for another call first, for the same value, in the same run",
     "tools/toolbox/conditions.py",
 )
-def test_a_call_can_be_required_to_come_first_for_the_same_record(workshop: Workshop) -> None:
+def test_an_earlier_call_for_the_same_record_can_be_required(workshop: Workshop) -> None:
     first = Condition(
         "record_id", Rule.ONLY_AFTER, {"tool": DETAIL, "param": "record_id"}, Otherwise.FORBID
     )
@@ -378,7 +378,7 @@ def test_a_call_can_be_required_to_come_first_for_the_same_record(workshop: Work
     assert statuses(workshop.work())[2] == WAITING, "another run has to read the record itself"
 
 
-def test_a_failed_call_does_not_satisfy_a_required_first_call(workshop: Workshop) -> None:
+def test_a_failed_call_is_not_accepted_as_the_required_earlier_call(workshop: Workshop) -> None:
     bind(workshop, DETAIL)
     bind(workshop, SLEEP, Condition("tag", Rule.ONLY_AFTER, {"tool": DETAIL, "param": "record_id"}))
     workshop.play(asking(call(DETAIL, record_id="987654")), asking(sleep("987654")))
@@ -388,7 +388,9 @@ def test_a_failed_call_does_not_satisfy_a_required_first_call(workshop: Workshop
 
 
 @pytest.mark.usefixtures("composed")
-def test_inner_calls_count_and_are_refused_over_the_limit(workshop: Workshop) -> None:
+def test_inner_calls_count_toward_the_limit_and_are_refused_over_the_limit(
+    workshop: Workshop,
+) -> None:
     bind(workshop, SLEEP, at_most(2))
     workshop.play(asking(call("probe.composed", inner=SLEEP, params={"ms": 0}, times=3)))
     outer, *inner = calls(workshop.work())
@@ -398,7 +400,9 @@ def test_inner_calls_count_and_are_refused_over_the_limit(workshop: Workshop) ->
 
 
 @pytest.mark.usefixtures("composed")
-def test_recipe_steps_count_and_need_approval_over_the_limit(workshop: Workshop) -> None:
+def test_recipe_steps_count_toward_the_limit_and_need_approval_over_the_limit(
+    workshop: Workshop,
+) -> None:
     bind(workshop, DETAIL, at_most(1))
     workshop.play(asking(call("probe.recipe", record_id=workshop.record().pk, to="New")))
     run = workshop.work()
@@ -416,7 +420,9 @@ def test_a_call_refused_by_a_limit_over_history_can_be_requested_again(workshop:
     assert statuses(workshop.work()) == [SUCCEEDED, REJECTED, REJECTED]
 
 
-def test_a_call_that_lost_its_worker_counts_once_and_not_against_itself(workshop: Workshop) -> None:
+def test_a_call_that_lost_its_worker_counts_only_once_and_does_not_exceed_the_limit_itself(
+    workshop: Workshop,
+) -> None:
     bind(workshop, SLEEP, at_most(5))
     workshop.play(asking(sleep("a")))
     run = workshop.submit()
@@ -431,7 +437,9 @@ def test_a_call_that_lost_its_worker_counts_once_and_not_against_itself(workshop
     assert statuses(workshop.drive(run)) == [SUCCEEDED], "and it does not count itself"
 
 
-def test_a_tool_without_a_limit_over_history_needs_no_lock_and_no_count(workshop: Workshop) -> None:
+def test_a_call_of_a_tool_without_a_limit_over_history_needs_neither_a_lock_nor_a_count(
+    workshop: Workshop,
+) -> None:
     workshop.play(asking(sleep("a")))
     run = workshop.submit()
     with CaptureQueriesContext(connection) as captured:

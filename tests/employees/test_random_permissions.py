@@ -1,4 +1,4 @@
-"""No call starts without current permission, whatever the configuration and its changes."""
+"""Calls start only with current permission, no matter how the configuration changes."""
 
 from __future__ import annotations
 

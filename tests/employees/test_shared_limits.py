@@ -27,7 +27,9 @@ def waits(guards: Guards, key: str, limit: RateLimit) -> float:
 
 
 @feature("Execution", "Rate limits are counted over all workers", "agents/platform/rate_limits.py")
-def test_workers_together_allow_exactly_as_many_calls_as_the_limit(workers: list[Guards]) -> None:
+def test_all_workers_together_allow_exactly_the_limited_number_of_calls(
+    workers: list[Guards],
+) -> None:
     limit, passed = RateLimit(10, 60), []
     start = threading.Barrier(20)
 
@@ -45,7 +47,7 @@ def test_workers_together_allow_exactly_as_many_calls_as_the_limit(workers: list
     assert waits(workers[0], "2:sample", limit) == 0
 
 
-def test_the_next_call_passes_exactly_at_the_stated_time(workers: list[Guards]) -> None:
+def test_the_next_call_is_allowed_exactly_after_the_returned_wait(workers: list[Guards]) -> None:
     limit = RateLimit(1, 0.3)
     assert waits(workers[0], "1:soon", limit) == 0
     wait_s = waits(workers[1], "1:soon", limit)
@@ -77,7 +79,7 @@ def test_workers_share_a_result_until_it_expires_unless_it_is_too_large(
     assert second.get("huge") is None
 
 
-def test_without_redis_nothing_is_cached_and_each_worker_counts_alone() -> None:
+def test_without_redis_results_are_not_cached_and_each_worker_counts_only_its_own_calls() -> None:
     guards = connect_guards("redis://127.0.0.1:9/0")
     assert guards.cache is not None
     guards.cache.put("a", {"data": 1}, 60)

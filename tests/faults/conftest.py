@@ -1,5 +1,5 @@
-"""Fault tests: real processes serve all tests of a file, and all runs must be settled after each
-test."""
+"""Fixtures of the fault tests: the same real processes serve all tests of a file, and all runs must
+be settled after each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A client of a run's socket over a real connection, which reconnects after its last event."""
+"""A client that follows a run's socket over a real connection, and reconnects after the last event
+that it received."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def next_event(socket: ClientConnection, seconds: float) -> dict[str, Any]:
     """Return the next numbered message.
 
     Raises:
-        TimeoutError: none arrives in time.
+        TimeoutError: no such message arrives in time.
     """
     while True:
         message: dict[str, Any] = json.loads(socket.recv(seconds))

@@ -1,4 +1,4 @@
-"""A running Gadget with its outside world, and the actions of fault tests on both."""
+"""A running Gadget and a fake outside world, with the actions that fault tests perform on them."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Site:
     """Real processes, one organization, the recorder as the outside world, and a model whose
     responses can be held.
 
-    Decisions are made in the test's process, which reaches no queue, so the workers learn of them
-    only from the sweeper's hints.
+    Decisions are made in the test's process, which cannot reach the queue, so the workers learn of
+    them only from the sweeper's hints.
     """
 
     installation: Installation
@@ -67,8 +67,8 @@ class Site:
             process.await_line(" ready")
 
     def have_workers(self, count: int, *others: ProcessSpec) -> None:
-        """Ensure that a sweeper and exactly `count` workers are running; start `others` with
-        them."""
+        """Ensure that a sweeper and exactly `count` workers are running; start the processes
+        `others` at the same time."""
         living = self.workers()
         for surplus in living[count:]:
             surplus.kill()
@@ -184,7 +184,7 @@ class Site:
         resolutions.resolve(self.workshop.approver, call.pk, outcome, "Looked at it outside.")
 
     def describe(self, run: Run) -> str:
-        """Describe the run in the message of a failing test."""
+        """Describe the run for the message of a failing test."""
         now = reload(run)
         lines = Event.objects.filter(run=run).order_by("seq").values_list("type", flat=True)
         return f"{now.status} {now.exit_reason} crashes={now.crash_count} {now.problem!r} {list(lines)}"
@@ -192,7 +192,8 @@ class Site:
 
 @contextmanager
 def stopping(worker: RealProcess) -> Iterator[None]:
-    """Send SIGTERM, and wait at the end of the block until the worker has ended on its own."""
+    """Send SIGTERM to the worker, and wait at the end of the block until it has ended on its
+    own."""
     stop = threading.Thread(target=worker.stop, args=(20.0,))
     stop.start()
     yield
@@ -237,8 +238,8 @@ def effect(name: str) -> Pass:
 
 
 def rename(record_id: int, to: str, gate: str = "") -> Pass:
-    """Return a pass with one write inside the database; a gate, if named, holds it in its
-    transaction."""
+    """Return a pass with one write inside the database; if a gate is named, the write waits there
+    inside its transaction."""
     return {
         "calls": [
             {"tool": "probe.rename", "params": {"record_id": record_id, "to": to, "gate": gate}}

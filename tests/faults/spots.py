@@ -1,5 +1,4 @@
-"""The points at which a worker may be killed, each reached from outside, and how the runs must
-end."""
+"""Bring runs to each point at which a worker may be killed, and check how they end."""
 
 from __future__ import annotations
 
@@ -135,7 +134,7 @@ class Spots:
         assert self.site.recorder.effects[call.idempotency_key] == 1
 
     def _bring_decided(self) -> None:
-        """Pause every worker before the decision, so that none starts the approved call."""
+        """Pause every worker before the decision, so that no worker starts the approved call."""
         self.runs["decided"] = run = self.site.submit("Decide", effect("decided"))
         card = self.site.await_card(run)
         for worker in self.site.workers():

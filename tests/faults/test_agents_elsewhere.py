@@ -72,7 +72,7 @@ class Call:
             self.site.recorder.await_arrival("gate")
 
     def decide(self, grace_s: int = 0) -> None:
-        """Approve the call's card, if it has one that waits."""
+        """Approve the call's card if one is pending."""
         waiting = self.site.workshop.cards(self.call.run)
         for card in waiting:
             self.site.workshop.approve(card, confirm="probe.doom", grace_s=grace_s)
@@ -105,7 +105,7 @@ class Call:
 
 
 @pytest.mark.parametrize(("state", "level"), MOMENTS)
-def test_killing_a_worker_neither_loses_nor_repeats_anything(
+def test_nothing_is_lost_or_repeated_if_a_worker_is_killed(
     site: Site, level: str, state: str
 ) -> None:
     site.have_workers(2)
@@ -129,7 +129,7 @@ def test_killing_a_worker_neither_loses_nor_repeats_anything(
         "killed clients and webs",
     ),
 )
-def test_killing_a_client_or_the_web_process_neither_loses_nor_repeats_anything(
+def test_nothing_is_lost_or_repeated_if_a_client_or_the_web_process_is_killed(
     site: Site, victim: str, state: str, level: str
 ) -> None:
     """The client is killed while it waits, in some cases just after the web process; a worker
@@ -175,9 +175,9 @@ def test_an_interrupted_request_is_recorded_once(site: Site) -> None:
     call.settle()
 
 
-def test_a_receipt_is_redeemed_once_although_the_web_process_is_killed(site: Site) -> None:
-    """Many redemptions at once, with kills in between: at most one is accepted, and the ask is
-    redeemed."""
+def test_a_receipt_is_redeemed_only_once_even_if_the_web_process_is_killed(site: Site) -> None:
+    """Many clients redeem the receipt at the same time while the web process is killed: at most one
+    redemption is accepted, and the ask ends as redeemed."""
     site.have_workers(1)
     site.have_web()
     key, secret = issue_key(site.workshop.operator, site.workshop.employee.pk, "Laptop", 30)

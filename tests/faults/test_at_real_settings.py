@@ -38,7 +38,7 @@ def test_a_worker_that_shuts_down_during_a_model_call_hands_its_run_over_immedia
     assert first.exit_code == 0
 
 
-def test_runs_at_five_points_settle_within_a_minute_after_their_worker_was_killed(
+def test_runs_at_five_points_settle_within_a_minute_after_their_worker_is_killed(
     site: Site,
 ) -> None:
     spots = Spots(site)

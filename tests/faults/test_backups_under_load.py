@@ -1,6 +1,7 @@
-"""A backup taken while workers write and people decide loses no decision confirmed before it began.
+"""A backup taken while workers write and people decide contains every decision that was confirmed
+before the backup began.
 
-After it was restored, nothing runs twice, as long as people act on the warnings.
+After the backup is restored, nothing runs twice, as long as people act on the warnings.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ EACH_DENIED = 4
 """Every fourth card is denied."""
 
 
-@pytest.mark.alone  # a restore needs SQLite's file for itself, and threads of earlier tests may still have it open
+@pytest.mark.alone  # a restore needs SQLite's file to be closed, also in threads of earlier tests
 def test_a_restored_backup_has_all_earlier_decisions_and_nothing_runs_twice(
     site: Site, tmp_path: Path, settings: Settings
 ) -> None:
@@ -71,7 +72,7 @@ def test_a_restored_backup_has_all_earlier_decisions_and_nothing_runs_twice(
 
 
 class People:
-    """People who decide arriving cards; for a card with a warning, they check the outside world
+    """People who decide cards as they arrive; if a card has a warning, they check the outside world
     first.
 
     Attributes:

@@ -1,5 +1,5 @@
-"""kill -9 of a worker inside a call that makes other calls: finished calls stay, and nothing is
-done twice."""
+"""kill -9 of a worker inside a call that makes other calls: finished calls keep their results, and
+nothing is done twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DONE = CallStatus.SUCCEEDED
 
 @pytest.fixture
 def composing(site: Site) -> Site:
-    """A site with two workers, whose employee may use tools made of other tools."""
+    """A site with two workers, and an employee that may use tools made of other tools."""
     names = ["probe.composed", "probe.relay"]
     Grant.objects.bulk_create([Grant(employee=site.workshop.employee, tool=name) for name in names])
     site.have_workers(2)
@@ -25,7 +25,7 @@ def composing(site: Site) -> Site:
 
 
 def submit_inner(site: Site, tool: str) -> Run:
-    """Submit a run whose one call makes an inner call of `tool`, which waits at the gate
+    """Submit a run whose only call makes an inner call to `tool`, which waits at the gate
     "inner"."""
     site.recorder.hold("inner")
     params = {"inner": tool, "params": {"name": "inner"}, "gate": "outer"}
@@ -35,8 +35,8 @@ def submit_inner(site: Site, tool: str) -> Run:
 
 
 def submit_relay(site: Site, *gates: str) -> tuple[Run, Record]:
-    """Hold these gates, and submit a run whose one call is a recipe; return it with the record that
-    the recipe renames."""
+    """Hold these gates, and submit a run whose one call is a recipe; return the run, and the record
+    that the recipe renames."""
     for gate in gates:
         site.recorder.hold(gate)
     record = site.workshop.record(name="Old")
@@ -80,7 +80,7 @@ class TestAnInnerCall:
             event_types(run).count("tool_start") == event_types(run).count("tool_result") + 1 == 4
         )
 
-    def test_keeps_its_result_if_it_had_ended_when_its_caller_was_lost(
+    def test_keeps_its_result_if_its_caller_is_lost_after_the_inner_call_has_ended(
         self, composing: Site
     ) -> None:
         composing.recorder.hold("outer")
@@ -109,7 +109,7 @@ class TestARecipe:
         assert (statuses(run), attempts(run)) == ([DONE] * 4, [1, 2, 1, 1])
         assert_renamed_once(record)
 
-    def test_runs_a_transactional_step_once_after_it_was_rolled_back(self, composing: Site) -> None:
+    def test_completes_a_rolled_back_transactional_step_once(self, composing: Site) -> None:
         run, record = submit_relay(composing, "second")
         composing.approve_next(run)
         composing.recorder.await_arrival("second")
@@ -120,7 +120,9 @@ class TestARecipe:
         assert event_types(run).count("approval_requested") == 1
         assert_renamed_once(record)
 
-    def test_continues_after_a_card_although_every_worker_was_killed(self, composing: Site) -> None:
+    def test_continues_after_a_decision_even_if_all_workers_were_killed_before_it(
+        self, composing: Site
+    ) -> None:
         run, record = submit_relay(composing)
         card = composing.await_card(run)
         for worker in composing.workers():

@@ -1,4 +1,4 @@
-"""A frozen worker is replaced, and its runs continue elsewhere, with a crash counted."""
+"""A frozen worker is replaced; its runs continue on another worker, and a crash is counted."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def is_all_read() -> bool:
     "A killed reader of events neither loses nor repeats a delivery or a notice",
     "agents/readers/reading.py",
 )
-def test_killing_a_reader_of_events_neither_loses_nor_repeats_anything(site: Site) -> None:
+def test_nothing_is_lost_or_repeated_if_a_reader_of_events_is_killed(site: Site) -> None:
     make_webhook(
         site.workshop.admin, WebhookTerms("Other", "https://example.com/x", WebhookKind.values)
     )

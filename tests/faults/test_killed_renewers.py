@@ -25,7 +25,9 @@ KILLS = 20 if sampling.is_whole() else 3
 @feature(
     "The inbox", "A killed worker loses no card of an undone bulk", "agents/worker/card_renewer.py"
 )
-def test_a_withheld_bulk_is_renewed_once_although_workers_are_killed(site: Site) -> None:
+def test_the_cards_of_a_withheld_bulk_are_renewed_once_even_if_workers_are_killed(
+    site: Site,
+) -> None:
     site.have_workers(1)
     runs = [site.submit(f"Task {number}", build_pass()) for number in range(RUNS)]
     for run in runs:

@@ -1,5 +1,5 @@
-"""kill -9 of a worker during notices: everybody is notified, and each kill repeats only interrupted
-notifications."""
+"""kill -9 of a worker while it sends notices: everybody is notified, and each kill repeats only
+interrupted notifications."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_everybody_is_notified_and_a_kill_repeats_only_interrupted_notifications
     assert 0 < repeats <= KILLS * CARDS, "each kill hit a message that had arrived"
 
 
-def test_a_hanging_mail_server_delays_no_run(site: Site, mail: MailServer) -> None:
+def test_a_hanging_mail_server_does_not_delay_runs(site: Site, mail: MailServer) -> None:
     mail.hold()
     site.have_workers(1)
     first = site.submit("Pay", effect("pay"))

@@ -24,7 +24,7 @@ SCHEDULES = 10
     "Each time of a schedule fires at most once even if sweepers are killed",
     "agents/runs/schedules.py",
 )
-def test_each_scheduled_time_fires_once_although_sweepers_are_killed(site: Site) -> None:
+def test_each_scheduled_time_fires_once_even_if_sweepers_are_killed(site: Site) -> None:
     site.workshop.play()
     site.have_workers(1, build_sweeper_process())
     operator, employee = site.workshop.operator, site.workshop.employee

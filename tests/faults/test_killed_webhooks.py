@@ -1,5 +1,5 @@
-"""kill -9 of a worker during deliveries to webhooks: all arrive, and each kill repeats only
-interrupted ones."""
+"""kill -9 of a worker while it delivers to webhooks: every delivery arrives, and each kill repeats
+only the interrupted ones."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.recorder import Recorder
 from tests.webhooks.receiver import Receiver, open_receiver
 
 TIMING_SCALE = 0.25
-"""At this scale, an attempt counts as lost only after its request's time limit, so only a kill
-repeats a delivery."""
+"""At this scale, an attempt is treated as lost only after its request's time limit, so a delivery
+is repeated only after a kill."""
 KILLS = 3
 RUNS = 4
 
@@ -34,7 +34,7 @@ RUNS = 4
 def installation(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, recorder: Recorder
 ) -> Iterator[Installation]:
-    """Gadget that may reach receivers on this machine."""
+    """Run Gadget with permission to reach receivers on this machine."""
     variables = {RECORDER_VARIABLE: recorder.url, "ALLOWED_PRIVATE_HOSTS": "127.0.0.1"}
     with Installation(timing_scale=TIMING_SCALE, variables=variables, is_forked=True) as running:
         yield running

@@ -43,7 +43,7 @@ def test_after_a_kill_another_worker_brings_the_run_to_the_expected_end(
 
 
 @pytest.mark.parametrize("spot", ["asking_again", "printing"])
-def test_a_kill_shortly_before_or_after_a_result_is_recorded_neither_loses_nor_repeats_anything(
+def test_nothing_is_lost_or_repeated_by_a_kill_just_before_or_after_a_result_is_recorded(
     spots: Spots, spot: str
 ) -> None:
     """The worker is killed within 0.2 s after its response or file is released: 20 times with
@@ -59,11 +59,11 @@ def test_a_kill_shortly_before_or_after_a_result_is_recorded_neither_loses_nor_r
         spots.settle(spot)
 
 
-def test_another_worker_takes_over_although_the_databases_clock_was_set_back(
+def test_another_worker_takes_over_even_if_the_databases_clock_was_set_back(
     site: Site,
 ) -> None:
-    """The lost worker's lease would end in an hour; the living worker renews its lease and keeps
-    its run."""
+    """The lost worker's lease would not end for an hour; the living worker renews its lease and
+    keeps its run."""
     site.have_workers(2)
     site.recorder.hold("read")
     lost = site.submit("Read", read("read"))
@@ -130,7 +130,9 @@ class TestBetweenDecisionAndStart:
             assert decided.start_after is not None
             assert call.started_at >= decided.start_after
 
-    def test_an_approval_undone_before_the_start_starts_nothing(self, site: Site) -> None:
+    def test_a_call_whose_approval_is_undone_before_the_start_does_not_start(
+        self, site: Site
+    ) -> None:
         site.have_workers(1)
         run = site.submit("Pay", effect("pay"))
         card = site.await_card(run)

@@ -23,7 +23,8 @@ TIMING_SCALE = 0.2
 """After an outage, a worker has two heartbeats to renew its lease: 2 s here, enough on a busy
 machine."""
 LOCKED_S = 12.0
-"""Twice a lease, and six times as long as PostgreSQL lets a statement wait for a lock."""
+"""Twice the length of a lease, and six times as long as PostgreSQL lets a statement wait for a
+lock."""
 END_ALL_OTHERS = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -84,8 +85,10 @@ def test_the_result_of_an_outside_write_during_the_outage_is_recorded_once(site:
     assert site.recorder.effects[call.idempotency_key] == 1
 
 
-def test_a_lock_longer_than_every_lease_and_timeout_does_not_end_a_run(site: Site) -> None:
-    """A migration may hold such a lock. The result of a write stays known, and no worker counts as
+def test_a_lock_that_is_held_longer_than_every_lease_and_timeout_does_not_end_a_run(
+    site: Site,
+) -> None:
+    """A migration may hold such a lock. The result of a write is kept, and no worker is treated as
     lost."""
     site.have_workers(1)
     site.model.hold()

@@ -1,5 +1,5 @@
-"""One worker executes calls that fail in every way: each gets its own result, and no other call is
-affected."""
+"""A worker executes calls that fail in every possible way: each gets its own result, and no other
+call is affected."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ CLEAR = {
 
 @pytest.fixture
 def worker(site: Site) -> Site:
-    """One worker, and an employee that may use every bad tool and whose model's requests can be
-    read."""
+    """A worker, and an employee that may use every bad tool; the test can read the requests to its
+    model."""
     site.have_workers(1)
     employee = site.workshop.employee
     Grant.objects.bulk_create([Grant(employee=employee, tool=tool.name) for tool in PROBES])
@@ -141,7 +141,7 @@ def test_a_failed_outside_write_has_an_unknown_outcome(worker: Site) -> None:
     assert _write_and_settle(worker, *hows) == [CallStatus.OUTCOME_UNKNOWN] * len(hows)
 
 
-def test_an_outside_write_that_returned_any_result_counts_as_done(worker: Site) -> None:
+def test_an_outside_write_that_returns_any_result_is_treated_as_done(worker: Site) -> None:
     hows = [
         "is huge",
         "is nothing",

@@ -1,5 +1,5 @@
 """SIGSTOP of a worker until another one has taken its run over, then SIGCONT: the paused worker
-writes nothing more."""
+must not write anything after that."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _await_late_report() -> None:
     await_that(lambda: audited.all().exists(), "the late report is audited")
 
 
-def test_a_worker_paused_during_a_model_call_records_no_second_pass(site: Site) -> None:
+def test_a_worker_paused_during_a_model_call_does_not_record_a_second_pass(site: Site) -> None:
     site.have_workers(2)
     site.model.hold()
     run = site.submit_to_model()
@@ -45,7 +45,9 @@ def test_a_worker_paused_during_a_model_call_records_no_second_pass(site: Site) 
     assert event_types(run).count("assistant_message") == 1
 
 
-def test_a_worker_paused_during_a_read_reports_nothing_when_it_continues(site: Site) -> None:
+def test_a_worker_paused_during_a_read_does_not_report_a_result_when_it_continues(
+    site: Site,
+) -> None:
     site.have_workers(2)
     site.recorder.hold("read")
     run = site.submit("Read", read("read"))
@@ -61,9 +63,10 @@ def test_a_worker_paused_during_a_read_reports_nothing_when_it_continues(site: S
 
 
 class TestAWorkerInsideAnOutsideWrite:
-    """The worker's report proves the outcome, so it settles the unknown call, and nothing else."""
+    """The worker's report proves the outcome, so it settles the unknown outcome but changes nothing
+    else."""
 
-    def test_settles_the_unknown_outcome_by_its_late_report(self, site: Site) -> None:
+    def test_settles_the_unknown_outcome_with_its_late_report(self, site: Site) -> None:
         site.have_workers(2)
         site.recorder.hold("pay")
         run = site.submit("Pay", effect("pay"))
@@ -103,8 +106,8 @@ class TestAWorkerInsideAnOutsideWrite:
 
 
 class TestAWorkerBeforeAnEffect:
-    """When the worker continues, its lease may be over and a person may have said that nothing was
-    done, so it does nothing."""
+    """When the worker continues, its lease has ended and a person may have resolved the outcome as
+    not done, so the worker must not perform the effect."""
 
     def _pause_before_the_effect(self, site: Site, tool: str) -> tuple[Run, RealProcess]:
         site.have_workers(2)
@@ -147,9 +150,9 @@ class TestAWorkerBeforeAnEffect:
         site.await_status(run, RunStatus.SUCCEEDED)
 
 
-def test_a_worker_paused_inside_a_transactional_write_changes_nothing_twice(site: Site) -> None:
-    """PostgreSQL ends its idle transaction, and another worker makes the change; SQLite blocks all
-    other writes."""
+def test_a_transactional_write_happens_once_if_its_worker_is_paused_inside_it(site: Site) -> None:
+    """PostgreSQL ends the paused worker's idle transaction, and another worker makes the change; on
+    SQLite, the paused worker blocks all other writes."""
     site.have_workers(2)
     site.recorder.hold("inside")
     record = site.workshop.record(name="Old")

@@ -1,5 +1,5 @@
-"""While Redis is unavailable, runs still start, their cards are decided, they end, and no hint
-counts as sent."""
+"""While Redis is unavailable, runs still start, wait for decisions and end, and hints are not
+recorded as sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.awaiting import await_that
 from tests.faults.site import Site, effect, reload
 
 
-def test_a_run_can_be_submitted_decided_and_finished_without_redis(site: Site) -> None:
+def test_a_run_can_start_wait_for_a_decision_and_end_without_redis(site: Site) -> None:
     site.have_workers(1)
     with site.installation.without_redis():
         run = site.submit("Pay", effect("pay"))
@@ -20,7 +20,9 @@ def test_a_run_can_be_submitted_decided_and_finished_without_redis(site: Site) -
     assert sorted(site.recorder.effects.values()) == [1]
 
 
-def test_without_redis_no_hint_counts_as_sent_and_a_new_worker_drives_the_run(site: Site) -> None:
+def test_without_redis_hints_are_not_recorded_as_sent_and_a_new_worker_drives_the_run(
+    site: Site,
+) -> None:
     site.have_workers(0)
     with site.installation.without_redis():
         site.start(build_sweeper_process())

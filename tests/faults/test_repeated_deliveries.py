@@ -1,5 +1,5 @@
-"""One message sent to a trigger again and again, while the web process is killed in between, starts
-one run."""
+"""A message that is sent to a trigger repeatedly, while the web process is killed in between,
+starts only one run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Sender:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("delivery", ["d1", ""], ids=["id", "no id"])
 @pytest.mark.parametrize("kills", take_sample([2, 5, 10], 3, "kills of the web"))
-def test_fifty_deliveries_of_one_message_start_one_run_despite_kills(
+def test_a_message_that_is_sent_fifty_times_starts_only_one_run_despite_kills(
     site: Site, delivery: str, kills: int
 ) -> None:
     site.have_workers(1)

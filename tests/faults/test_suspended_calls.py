@@ -37,8 +37,8 @@ def kim(site: Site) -> Employee:
 
 
 def submit_delegation(site: Site) -> tuple[Run, Run]:
-    """Submit a run that waits for a colleague; return it with the colleague's run, which waits at
-    its gate."""
+    """Submit a run that waits for a colleague; return this run and the colleague's run, which waits
+    at its gate."""
     site.recorder.hold("kim")
     run = site.submit("Hand over", asking(delegate()))
     site.await_status(run, RunStatus.WAITING)
@@ -59,7 +59,7 @@ def test_a_question_survives_the_loss_of_every_worker(site: Site, kim: Employee)
     assert (reload(run).crash_count, statuses(run)) == (0, [CallStatus.SUCCEEDED])
 
 
-def test_a_question_beside_a_read_whose_worker_was_killed_is_asked_once(
+def test_a_question_is_asked_once_even_if_its_worker_is_killed_during_a_parallel_read(
     site: Site, kim: Employee
 ) -> None:
     site.have_workers(2)
@@ -84,7 +84,7 @@ def test_a_question_beside_a_read_whose_worker_was_killed_is_asked_once(
     "A task is never delegated twice, even if processes are killed",
     "agents/runs/engine/suspension.py",
 )
-def test_a_parent_run_gets_the_answer_although_the_worker_of_its_child_was_killed(
+def test_a_parent_run_gets_the_answer_even_if_the_worker_of_its_child_was_killed(
     site: Site, kim: Employee
 ) -> None:
     site.have_workers(2)

@@ -1,4 +1,4 @@
-"""People who are notified of cards by mail, and the check that nobody was left out and only kills
+"""Add people who are notified of cards by mail, and check that nobody was left out and only kills
 caused repeats."""
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def count_repeats(mail: MailServer, approvers: list[Membership]) -> int:
     """Check that each approver was notified of each card of the organization; return the number of
     repeats.
 
-    A sender records each attempt before it begins, so an address gets at most one notification of a
-    card per recorded attempt. Only a kill causes another attempt.
+    A sender records each attempt before it begins, so for each recorded attempt an address gets at
+    most one notification of a card. Only a kill causes another attempt.
     """
     told, cards = count_told(mail), Approval.objects.filter(organization=approvers[0].organization)
     deliveries = Delivery.objects.filter(

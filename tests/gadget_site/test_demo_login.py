@@ -1,7 +1,7 @@
-"""The login page offers the demo's people on this machine, while DEBUG is on and their accounts
-exist.
+"""On this machine, the login page has a button for each of the demo's people, while DEBUG is on and
+their accounts exist.
 
-The address behind their buttons follows the same rules.
+The address to which the buttons post follows the same rules.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def test_every_demo_person_can_log_in_with_one_click_and_no_password_is_on_the_p
         assert log_in(name) == (302, name)
 
 
-def test_the_click_leads_to_the_requested_page_and_to_no_other_site() -> None:
+def test_the_click_leads_to_the_requested_page_but_never_to_another_site() -> None:
     for wanted, reached in (("/runs/", "/runs/"), ("https://evil.example/", "/"), ("", "/")):
         assert Client().post(ADDRESS, {"username": "viewer", "next": wanted})["Location"] == reached
 
@@ -129,7 +129,7 @@ def test_a_click_does_not_log_in_to_an_account_with_a_changed_password() -> None
     assert "_auth_user_id" not in client.session
 
 
-def test_only_a_form_of_this_site_can_log_in() -> None:
+def test_only_forms_of_this_site_can_log_a_person_in() -> None:
     client = Client(enforce_csrf_checks=True)
     assert client.get(ADDRESS).status_code == 405
     assert client.post(ADDRESS, {"username": "viewer"}).status_code == 403

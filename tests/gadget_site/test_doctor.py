@@ -111,7 +111,7 @@ def test_an_installation_with_its_own_redis_is_not_advised_to_use_make_run(
 
 @pytest.fixture
 def vanished(pulses: list[SignOfLife]) -> Iterator[None]:
-    """A second worker that ended without a trace."""
+    """A second worker that ended unexpectedly."""
     lost = SignOfLife(WORKER, "worker2@tests")
     lost.start()
     lost._stopped.set()

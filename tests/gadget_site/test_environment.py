@@ -1,5 +1,5 @@
 """An invalid setting stops the start and is reported with its name, the fault and an example;
-missing ones have safe defaults."""
+missing settings have safe defaults."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "value", "fault"), WRONG)
-def test_an_invalid_value_is_reported_with_setting_fault_and_example(
+def test_an_invalid_value_is_reported_with_its_setting_the_fault_and_an_example(
     tmp_path: Path, name: str, value: str, fault: str
 ) -> None:
     with pytest.raises(SettingError) as caught:
@@ -179,7 +179,7 @@ def test_a_trailing_newline_in_a_value_is_refused(tmp_path: Path) -> None:
         read({**PRODUCTION, "SECRET_KEY": "s" * 50 + "\n"}, tmp_path)
 
 
-def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
+def test_all_errors_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(SettingError) as caught:
         read({"DEBUG": "off", "PORT": "http", "TRUSTED_PROXIES": "0.0.0.0/0"}, tmp_path)
     names = [line.partition(":")[0] for line in str(caught.value).splitlines()]
@@ -203,7 +203,7 @@ def test_all_errors_are_reported_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "host", ["::1", "0.0.0.0", "gadget", "gadget.example.com", "web_1", "localhost"]
 )
-def test_addresses_and_host_names_are_accepted_as_host(tmp_path: Path, host: str) -> None:
+def test_host_can_be_an_address_or_a_host_name(tmp_path: Path, host: str) -> None:
     assert read({**PRODUCTION, "HOST": host}, tmp_path).host == host
 
 
@@ -296,7 +296,7 @@ def test_each_entry_of_allowed_private_hosts_allows_only_its_own_hosts_and_ports
         ("OPENAI_BASE_URL", "http://[::1]/v1", "::1", 80, "::1"),
     ],
 )
-def test_a_private_model_from_the_environment_is_allowed_only_for_providers(
+def test_the_private_address_of_a_model_in_the_environment_is_allowed_only_for_providers(
     tmp_path: Path, variable: str, value: str, host: str, port: int, address: str
 ) -> None:
     site = read({**PRODUCTION, variable: value}, tmp_path)
@@ -306,7 +306,7 @@ def test_a_private_model_from_the_environment_is_allowed_only_for_providers(
     assert not site.allowed_private_hosts.entries
 
 
-def test_an_empty_value_counts_as_unset(tmp_path: Path) -> None:
+def test_an_empty_value_is_treated_as_unset(tmp_path: Path) -> None:
     assert read({"PORT": "", "DATABASE_URL": " ", "DEBUG": ""}, tmp_path).port == 8000
 
 
@@ -335,7 +335,7 @@ def test_the_created_encryption_key_is_refused_as_an_audit_key(tmp_path: Path) -
         read({"GADGET_AUDIT_KEYS": created}, tmp_path)
 
 
-def test_a_folder_that_cannot_keep_keys_is_reported_once(tmp_path: Path) -> None:
+def test_a_folder_in_which_keys_cannot_be_stored_is_reported_once(tmp_path: Path) -> None:
     for name in ("secret_key", "encryption_key", "audit_key"):
         (tmp_path / "var" / name).mkdir(parents=True)
     with pytest.raises(SettingError) as caught:
@@ -414,7 +414,7 @@ def test_links_use_the_first_origin_if_every_origin_is_https(tmp_path: Path) -> 
     assert read({}, tmp_path).origin == ""
 
 
-def test_proxies_are_parsed_as_addresses_and_networks(tmp_path: Path) -> None:
+def test_trusted_proxies_can_be_addresses_or_networks(tmp_path: Path) -> None:
     proxies = read(
         {"TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/24,2001:db8::/48"}, tmp_path
     ).trusted_proxies
@@ -475,7 +475,7 @@ def test_incomplete_mail_settings_are_refused(
         read_settings(environ, tmp_path)
 
 
-def test_mail_is_encrypted_unless_the_scheme_says_plain(tmp_path: Path) -> None:
+def test_mail_is_encrypted_unless_the_scheme_asks_for_plain_text(tmp_path: Path) -> None:
     def read(url: str) -> tuple[str, int, str]:
         mail = read_settings({"MAIL_URL": url, "MAIL_FROM": "gadget@example.com"}, tmp_path).mail
         return mail.encryption, mail.port, mail.password

@@ -1,5 +1,5 @@
 """Only the owner can open stored files: new files are private, files that an older version left
-open become private, and the doctor reports open ones."""
+open become private, and the doctor reports files that are open to others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def mode_of(path: Path) -> int:
 
 @pytest.fixture
 def older(tmp_path: Path) -> Path:
-    """Create a data folder of an older version, open to everybody, with links that lead out of
+    """Create a data folder as an older version did, open to everybody, with links to places outside
     it."""
     data = tmp_path / "var"
     (data / "files" / "1" / "reports").mkdir(parents=True)
@@ -66,7 +66,9 @@ def test_links_are_not_followed(older: Path) -> None:
 
 
 @pytest.mark.once
-def test_a_database_elsewhere_becomes_private_and_its_folder_stays_unchanged(older: Path) -> None:
+def test_a_database_outside_the_data_folder_becomes_private_but_its_folder_stays_unchanged(
+    older: Path,
+) -> None:
     elsewhere = older.parent / "outside" / "b.txt"
     close_to_others(list_stored_paths(older, elsewhere))
     assert mode_of(elsewhere) == 0o600
@@ -81,7 +83,7 @@ def test_a_folder_shared_by_all_users_stays_unchanged(tmp_path: Path) -> None:
 
 
 @pytest.mark.once
-def test_a_command_creates_everything_for_its_owner_alone(tmp_path: Path) -> None:
+def test_files_that_a_command_creates_are_private(tmp_path: Path) -> None:
     environment = {
         **TEST_ENVIRONMENT,
         "PATH": os.environ["PATH"],

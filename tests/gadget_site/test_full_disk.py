@@ -1,6 +1,6 @@
 """If nothing can be saved, readiness, the doctor, pages and the API say so, with the reason.
 
-SQLite really runs out of space, because it may add no pages; PostgreSQL refuses writes, as after a
+SQLite really runs out of space, because it may not add pages; PostgreSQL refuses writes, as after a
 failover.
 """
 
@@ -45,7 +45,8 @@ def browser(world: World) -> Client:
 
 @pytest.fixture
 def full_disk(browser: Client) -> Iterator[str]:
-    """Block all writes by present and later connections; return the sentence that reports it."""
+    """Block all writes by existing and new connections; return the sentence that reports the full
+    disk."""
     options = connection.settings_dict["OPTIONS"]
     known = dict(options)
     if connection.vendor == "sqlite":

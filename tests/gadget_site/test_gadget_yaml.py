@@ -128,7 +128,7 @@ def test_omitted_keys_have_defaults(text: str) -> None:
     "tools/config.py",
 )
 @pytest.mark.parametrize(("text", "fault"), WRONG)
-def test_a_mistake_is_reported_with_line_and_key(text: str, fault: str) -> None:
+def test_a_mistake_is_reported_with_its_line_and_key(text: str, fault: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_config(text, {})
     assert str(caught.value).startswith(fault)
@@ -149,7 +149,7 @@ def test_an_invalid_file_stops_the_start(tmp_path: Path) -> None:
     assert "GADGET_CONFIG: gadget.yaml, line 2: tools.default_timeout: " in str(caught.value)
 
 
-def test_a_file_beside_manage_py_is_found_automatically(tmp_path: Path) -> None:
+def test_a_file_next_to_manage_py_is_found_automatically(tmp_path: Path) -> None:
     (tmp_path / "gadget.yaml").write_text("services:\n  github:\n    token: ${TOKEN}\n")
     site = read_settings(
         {"GADGET_DATA_DIR": str(tmp_path), "TOKEN": "from-the-environment"}, tmp_path

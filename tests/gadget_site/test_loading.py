@@ -23,8 +23,8 @@ print(json.dumps({"collects": gc.isenabled(), "frozen": gc.get_freeze_count(), "
 
 @pytest.fixture(scope="module")
 def started() -> dict[str, object]:
-    """Return the loaded modules and the collector's state of a process with the same modules as web
-    and workers."""
+    """Start a process that loads the same modules as web and workers; return its loaded modules and
+    the state of its garbage collector."""
     command = [sys.executable, "-c", STARTED]
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "gadget_site.settings"}
     done = subprocess.run(

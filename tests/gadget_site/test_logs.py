@@ -60,7 +60,7 @@ except ValueError:
 def lines(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, str]:
-    """The format, and the lines that a process with known secrets wrote in it."""
+    """Return the format, and the lines that a process with known secrets wrote in this format."""
     config = tmp_path_factory.mktemp("config") / "gadget.yaml"
     config.write_text(
         "tools: {orchestrator_id: north}\nservices: {github: {token: token-of-a-service}}"
@@ -94,8 +94,8 @@ def speak(script: str, environment: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict[str, Any]]]:
-    """Return the same log lines by organization: none, one whose credentials are common values, and
-    another."""
+    """Return the log lines by organization: the same lines are logged without an organization, for
+    one whose credentials are common values, and for another one."""
     environment = {
         "DEBUG": "off",
         "SECRET_KEY": SECRET_KEY,
@@ -120,7 +120,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[int | None, list[dict
     "gadget_site/logs.py",
 )
 @pytest.mark.parametrize("organization", [None, 8])
-def test_a_credential_that_is_a_common_value_hides_nothing_in_other_organizations_lines(
+def test_a_credential_with_a_common_value_does_not_hide_text_in_other_organizations_lines(
     rows: dict[int | None, list[dict[str, Any]]], organization: int | None
 ) -> None:
     login, failed, counted, library = rows[organization]
@@ -143,7 +143,9 @@ def test_a_credential_never_hides_text_of_our_own_code(
     assert failed["event"] == "request to [hidden] failed: ValueError('[hidden] [hidden]')"
 
 
-def test_a_canary_credential_is_in_no_line(rows: dict[int | None, list[dict[str, Any]]]) -> None:
+def test_a_canary_credential_does_not_appear_in_any_line(
+    rows: dict[int | None, list[dict[str, Any]]],
+) -> None:
     for_nobody, own = json.dumps(rows[None]), json.dumps(rows[7])
     assert CANARY not in for_nobody + own
     assert "hunter22" not in own
@@ -158,7 +160,7 @@ def test_a_canary_credential_is_in_no_line(rows: dict[int | None, list[dict[str,
     "Lines of the log hide the secrets of the installation, and those of the organization that they are about",
     "gadget_site/logs.py",
 )
-def test_no_secret_is_in_the_log(lines: tuple[str, str]) -> None:
+def test_the_log_does_not_contain_secrets(lines: tuple[str, str]) -> None:
     _, written = lines
     for secret in (
         SECRET_KEY,

@@ -44,7 +44,9 @@ def test_a_cookie_without_an_origin_is_refused(settings: Settings) -> None:
     assert not is_known_origin(scope(host=HOST, cookie="sessionid=1"))
 
 
-def test_a_token_needs_no_origin_but_a_foreign_origin_is_refused(settings: Settings) -> None:
+def test_a_token_needs_no_origin_but_the_origin_of_another_site_is_refused(
+    settings: Settings,
+) -> None:
     settings.ALLOWED_HOSTS = ["localhost"]
     assert is_known_origin(scope(host=HOST, authorization="Bearer token"))
     assert not is_known_origin(

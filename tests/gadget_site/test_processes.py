@@ -1,5 +1,5 @@
-"""The real parts start on the test database, find each other through Redis, and recover after
-losing it."""
+"""The real parts start on the test database, find each other through Redis, and recover after Redis
+was lost."""
 
 from __future__ import annotations
 

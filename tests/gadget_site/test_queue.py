@@ -113,7 +113,7 @@ def test_a_queue_key_of_another_type_is_deleted(
     assert_at_work(worker, installation, client)
 
 
-def test_a_worker_uses_no_gossip_mingle_or_heartbeat_even_without_command_line_options(
+def test_a_worker_does_not_use_gossip_mingle_or_heartbeat_even_without_command_line_options(
     installation: Installation,
 ) -> None:
     probe = (

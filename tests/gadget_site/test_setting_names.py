@@ -1,4 +1,4 @@
-"""A near miss of a setting's name stops the start; names with another meaning do not."""
+"""A misspelled name of a setting prevents the start; similar names with another meaning do not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gadget_site.faults import SettingError
         ("GADGET_PORT", "GADGET_"),
     ],
 )
-def test_an_unknown_name_is_refused_with_the_nearest_setting(
+def test_an_unknown_name_is_refused_and_the_nearest_setting_is_suggested(
     tmp_path: Path, name: str, nearest: str
 ) -> None:
     with pytest.raises(SettingError) as caught:
@@ -47,7 +47,7 @@ def test_an_unknown_name_is_refused_with_the_nearest_setting(
         ("DATABSAE_POOL", "DATABASE_POOL"),
     ],
 )
-def test_a_near_miss_of_a_settings_name_is_refused_and_the_setting_is_suggested(
+def test_a_misspelled_setting_is_refused_and_the_correct_name_is_suggested(
     tmp_path: Path, name: str, meant: str
 ) -> None:
     with pytest.raises(SettingError) as caught:
@@ -63,16 +63,18 @@ CORS_ALLOWED_ORIGINS DJANGO_ALLOWED_HOSTS CSRF_TRUSTED_ORIGINS THREADS WEB_CONCU
 """
 
 
-def test_common_names_with_some_resemblance_are_accepted(tmp_path: Path) -> None:
+def test_common_names_that_resemble_settings_are_accepted(tmp_path: Path) -> None:
     assert read_settings(dict.fromkeys(INNOCENT.split(), "anything"), tmp_path).port == 8000
 
 
-def test_a_near_miss_without_a_value_is_accepted(tmp_path: Path) -> None:
+def test_a_misspelled_setting_without_a_value_is_accepted(tmp_path: Path) -> None:
     """Compose files pass on unset variables with an empty value."""
     assert read_settings({"ALLOWED_HOST": "", "TRUSTED_PROXY": ""}, tmp_path).port == 8000
 
 
-def test_a_near_miss_beside_the_setting_or_in_gadget_yaml_is_accepted(tmp_path: Path) -> None:
+def test_a_misspelled_setting_is_accepted_next_to_the_correct_one_or_in_gadget_yaml(
+    tmp_path: Path,
+) -> None:
     given = {"WORKER_THREAD": "1", "WORKER_THREADS": "7"}
     assert read_settings(given, tmp_path).worker_threads == 7
     (tmp_path / "gadget.yaml").write_text("services:\n  post:\n    host: ${ALLOWED_HOST}\n")

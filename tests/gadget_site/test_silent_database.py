@@ -1,4 +1,4 @@
-"""The database falls silent: readiness reports it within two seconds, hanging requests end, and
+"""The database stops responding: readiness reports it within two seconds, hanging requests end, and
 everything recovers.
 
 PostgreSQL is reached through a proxy that stops forwarding; SQLite has no link, so another process
@@ -57,7 +57,7 @@ def silent_database(proxy: SilentProxy | None) -> Iterator[None]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_readiness_responds_in_bounded_time_and_hanging_requests_block_nobody(
+def test_readiness_responds_in_limited_time_and_hanging_requests_do_not_block_others(
     installation: Installation, proxy: SilentProxy | None
 ) -> None:
     if proxy is not None:

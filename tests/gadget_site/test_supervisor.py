@@ -99,7 +99,7 @@ def test_a_part_that_never_had_a_heartbeat_is_left_alone(monkeypatch: pytest.Mon
     supervisor.stop()
 
 
-def test_time_in_which_the_supervisor_was_suspended_does_not_count_as_a_missed_heartbeat(
+def test_time_while_the_supervisor_was_suspended_is_not_treated_as_a_missed_heartbeat(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("gadget_site.management.supervisor.FROZEN_AFTER_S", 0.3)

@@ -1,4 +1,5 @@
-"""`manage.py up` starts everything as real processes, keeps it alive, and leaves nothing behind."""
+"""`manage.py up` starts everything as real processes, keeps the processes alive, and leaves nothing
+behind."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Parts that start before the database is migrated wait, say so once, and start as soon as it is
-migrated."""
+"""Parts that start before the database is migrated wait, report this once, and start as soon as the
+database is migrated."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def start_parts(installation: Installation) -> list[RealProcess]:
 
 
 def check_waiting(parts: list[RealProcess], reason: str) -> None:
-    """Check that each part waits with one line, and prints nothing else for some rounds."""
+    """Check that each part prints one line when it starts to wait, and does not print anything else
+    for some rounds."""
     for part in parts:
         part.await_line(f"{WAITING} {reason}")
     time.sleep(3)  # three rounds of waiting
@@ -124,7 +125,9 @@ def test_parts_on_an_older_database_wait_for_the_missing_migration(
         part.await_line(" ready")
 
 
-def test_a_migrated_database_is_ready_at_once(installation: Installation) -> None:
+def test_the_web_part_is_ready_immediately_if_the_database_is_migrated(
+    installation: Installation,
+) -> None:
     web = installation.start_web()
     assert "Waiting" not in web.output
     assert get(f"{installation.url}/api/ready").status == 200
@@ -167,7 +170,7 @@ def test_migrate_waits_for_its_server_with_one_line(empty_url: str, tmp_path: Pa
     assert (process.returncode, rest) == (0, "")
 
 
-def test_migrate_ends_at_once_when_the_server_refuses_the_login(tmp_path: Path) -> None:
+def test_migrate_ends_immediately_when_the_server_refuses_the_login(tmp_path: Path) -> None:
     if connection.vendor == "sqlite":
         return
     proxy = SilentProxy()

@@ -1,5 +1,5 @@
-"""Requests that wait for the decision on an ask hold no thread, and their number is limited for
-each key."""
+"""Requests that wait for the decision on an ask do not hold a thread, and each key may have only a
+limited number of them."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def ask_for(
     parts: int = 1,
     reads: int | None = None,
 ) -> list[str]:
-    """Send a request that waits; return the status of the ask at the time when the request arrived
-    at Django, and each part that arrived."""
+    """Send a request that waits; return the status that the ask had when the request arrived at
+    Django, and each part that arrived."""
     arrived: list[Any] = []
 
     async def arrive(_scope: Any, receive: Any, _send: Any) -> None:
@@ -147,7 +147,7 @@ def test_a_wait_without_a_decision_ends_at_its_limit(secret: str) -> None:
         ("GET", "/api/asks/{id}/x"),
     ],
 )
-def test_any_other_request_is_passed_on_at_once_and_in_full(
+def test_any_other_request_is_passed_on_immediately_and_in_full(
     secret: str, method: str, path: str
 ) -> None:
     asked = make_ask(secret)

@@ -1,5 +1,5 @@
-"""Business effects and repeats of asks: two asks about one effect are never open at the same
-time."""
+"""Asks about the same business effect, and repeated asks: two asks about one effect are never open
+at the same time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TestAsksAboutOneEffect:
         again_ = asks.submit(key, AskedRequest(ACTION, PARAMS, "write", effect_key="refund:4711"))
         assert (first[1], again_[1], again_[0].pk) == (True, False, first[0].pk)
 
-    def test_with_other_params_or_another_key_are_refused_and_recorded(
+    def test_are_refused_and_recorded_if_their_params_or_agent_keys_differ(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         first = ask(key, effect_key="refund:4711")
@@ -75,7 +75,7 @@ class TestAsksAboutOneEffect:
             ask(key, action=spelling, effect_key="refund:4711")
         ask(key, action=f"{ACTION}.other", effect_key="refund:4711")
 
-    def test_are_stored_in_limited_number_if_they_are_refused(
+    def test_are_stored_only_up_to_a_limit_if_they_are_refused(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         ask(key, effect_key="refund:4711")
@@ -108,7 +108,9 @@ class TestAsksAboutOneEffect:
         assert Ask.objects.count() == 3
 
     @feature("Agents elsewhere", "One business effect has one open ask", "agents/gateway/asks.py")
-    def test_become_one_ask_if_six_arrive_at_once(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_become_one_ask_if_six_arrive_at_the_same_time(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         made: list[bool] = []
         all_at_once(
             [
@@ -138,7 +140,7 @@ class TestAsksAboutOneEffect:
         "The card of an ask says since when its agent has not asked again",
         "agents/web/cards/asks.py",
     )
-    def test_say_on_the_card_how_long_the_agent_has_been_silent(
+    def test_show_on_the_card_how_long_the_agent_has_been_silent(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key, effect_key="refund:4711")
@@ -168,7 +170,7 @@ class TestAsksAboutOneEffect:
             with pytest.raises(Conflict, match="other params or another audience"):
                 ask(key, client_request_id="a", **other)
 
-    def test_raise_an_unrelated_integrity_error_instead_of_counting_as_a_repeat(
+    def test_raise_an_unrelated_integrity_error_instead_of_treating_it_as_a_repeat(
         self, key: AgentKey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Asks: an agent asks before it acts on its own, redeems the receipt once, and reports the
+"""Asks: before an agent acts on its own, it asks; it redeems the receipt once, and reports the
 outcome."""
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class TestAnAsk:
         actions = set(AuditEntry.objects.values_list("action", flat=True))
         assert {"card_approved", "receipt_redeemed", "outcome_reported"} <= actions
 
-    def test_with_a_reported_failure_counts_as_failed(
+    def test_with_a_reported_failure_is_recorded_as_failed(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key)
@@ -133,7 +133,7 @@ class TestAnAsk:
         )
         workshop.drive(asked.run)
 
-    def test_does_not_last_longer_after_an_undone_approval(
+    def test_does_not_get_more_time_after_an_undone_approval(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key, expires_s=60)
@@ -267,7 +267,7 @@ class TestLevelsOfActions:
             ("", "", "destructive"),
         ],
     )
-    def test_are_the_highest_of_all_spellings_and_destructive_unless_set_for_the_asks_own(
+    def test_are_the_highest_of_all_spellings_but_destructive_if_the_asks_spelling_has_none(
         self, workshop: Workshop, key: AgentKey, own: str, other: str, level: str
     ) -> None:
         for action, ruled in ((ACTION, own), ("Deploy_Production", other)):
@@ -278,7 +278,7 @@ class TestLevelsOfActions:
         assert (card.level, "nobody has set a level" in card.why) == (level, not own)
 
     @pytest.mark.parametrize("action", SPELLINGS)
-    def test_an_ask_about_a_stopped_action_is_refused_in_every_spelling(
+    def test_do_not_allow_an_ask_about_a_stopped_action_in_any_spelling(
         self, workshop: Workshop, key: AgentKey, action: str
     ) -> None:
         ToolRule.objects.create(
@@ -291,12 +291,12 @@ class TestLevelsOfActions:
             ask(key, action=action)
         assert ask(key, action="deploy.staging")
 
-    def test_an_ask_for_an_inactive_employee_is_refused(self, key: AgentKey) -> None:
+    def test_do_not_allow_asks_for_an_inactive_employee(self, key: AgentKey) -> None:
         key.employee.is_active = False
         with pytest.raises(Conflict, match="not active"):
             ask(key)
 
-    def test_an_ask_is_refused_while_everything_is_stopped(
+    def test_do_not_allow_asks_while_everything_is_stopped(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         stops.stop_everything(workshop.operator)
@@ -304,7 +304,7 @@ class TestLevelsOfActions:
         with pytest.raises(Conflict):
             ask(key)
 
-    def test_can_be_set_several_times_at_once(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_can_be_set_by_simultaneous_requests(self, workshop: Workshop, key: AgentKey) -> None:
         all_at_once([lambda: set_level(workshop.admin, ACTION, "write")] * 4)
         assert workshop.card(ask(key).run).level == Level.WRITE
 
@@ -382,7 +382,7 @@ class TestInputOfAnAsk:
         workshop.deny(workshop.card(first.run))
         assert load_state(ask(key)).is_waiting, "those that people have decided do not count"
 
-    def test_gets_a_card_that_offers_no_edit_and_no_standing_grant(
+    def test_cannot_be_edited_on_the_card_or_covered_by_a_standing_grant(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked = ask(key)

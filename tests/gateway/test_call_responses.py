@@ -27,7 +27,8 @@ SITE = "https://gadget.example.com"
 
 
 def build_ticket(status: CallStatus, result: ToolResult | None = None, **more: Any) -> Ticket:
-    """Build the ticket of a call of run 5, whose text for the model is `As text` by default."""
+    """Build the ticket of a call of run 5; by default, the call has the text `As text` for the
+    model."""
     stored = result.as_json() if result is not None else None
     call = ToolCall(
         pk=3, run_id=5, status=status, result=stored, content=more.pop("content", "As text")
@@ -36,8 +37,8 @@ def build_ticket(status: CallStatus, result: ToolResult | None = None, **more: A
 
 
 def answer(ticket: Ticket) -> tuple[str, Any, bool | None]:
-    """Return the text and the structured content of the ticket's response, and True if it is an
-    error."""
+    """Return the text and the structured content of the response for the ticket, and True if the
+    response is an error."""
     built = build_call_response(ticket, SITE)
     (content,) = built.content
     return content.text, built.structured_content, built.is_error  # type: ignore[union-attr]
@@ -119,7 +120,7 @@ def test_both_forms_of_a_large_result_are_limited_in_size(result: ToolResult) ->
 
 @pytest.mark.parametrize("result", LARGE.values(), ids=LARGE)
 def test_the_short_form_of_a_large_result_says_how_to_get_the_rest(result: ToolResult) -> None:
-    """The pages after the short form return the rest, each part once and only as text."""
+    """The pages that follow the short form contain the rest: each part once, and only as text."""
     ticket = build_ticket(CallStatus.SUCCEEDED, result)
     _, structure, _ = answer(ticket)
     if result.markdown and len(result.markdown) < SHORT:
@@ -218,5 +219,5 @@ def test_a_cancellation_is_an_error_only_if_it_came_too_late(
     assert ("cancelled. It did not run" in built.structured_content["guidance"]) is in_time
 
 
-def test_a_ticket_without_a_card_links_to_its_run() -> None:
+def test_the_ticket_of_a_call_without_a_card_links_to_the_run() -> None:
     assert build_address(build_ticket(CallStatus.EXECUTING), SITE) == f"{SITE}/runs/5/"

@@ -57,7 +57,7 @@ def test_a_body_in_parts_is_limited_in_size() -> None:
     assert refusal.value.status == 413
 
 
-def test_a_truncated_body_is_not_taken_as_complete() -> None:
+def test_a_truncated_body_is_not_treated_as_complete() -> None:
     with pytest.raises(door._Refusal) as refusal:
         read(
             [

@@ -1,4 +1,4 @@
-"""Agent keys: creation, validity, and the effects of their end."""
+"""Agent keys: how they are created, when they are valid, and what happens when they end."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class TestUsingAKey:
         assert key.last_used_at is None
         assert AgentKey.objects.get().last_used_at is not None
 
-    def test_is_recorded_again_only_after_a_while_and_for_no_other_key(
+    def test_updates_the_time_of_last_use_only_for_that_key_and_at_most_once_in_a_while(
         self, workshop: Workshop
     ) -> None:
         secret, other = make_secret(workshop), make_key(workshop, "approver")
@@ -122,7 +122,7 @@ class TestUsingAKey:
     def test_fails_if_the_key_is_unknown(self, workshop: Workshop) -> None:
         assert authenticate_key("gadget_agent_unknown") is None
 
-    def test_costs_no_query_for_a_text_that_is_not_a_key(
+    def test_executes_no_query_for_a_text_that_cannot_be_a_key(
         self, workshop: Workshop, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         with django_assert_num_queries(0):
@@ -217,7 +217,7 @@ class TestRevokingAKey:
         assert again(run).status == RunStatus.CANCELLED
 
     @pytest.mark.parametrize("is_ended", [True, False])
-    def test_finds_runs_to_cancel_behind_many_other_runs(
+    def test_finds_the_runs_to_cancel_among_many_other_runs(
         self, workshop: Workshop, key: AgentKey, monkeypatch: pytest.MonkeyPatch, *, is_ended: bool
     ) -> None:
         runs = []
@@ -278,7 +278,7 @@ class TestRevokingAKey:
         "agents/gateway/keys.py",
     )
     @pytest.mark.parametrize("end", ["expiry", "role", "leaving"])
-    def test_is_not_needed_to_cancel_calls_if_the_key_expires_or_its_member_loses_the_role_or_leaves(
+    def test_is_not_needed_to_cancel_calls_if_the_key_expires_or_its_member_may_no_longer_use_it(
         self, workshop: Workshop, key: AgentKey, end: str
     ) -> None:
         run = open_call(workshop, key)

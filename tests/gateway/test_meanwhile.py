@@ -1,4 +1,4 @@
-"""The preview of a requested call takes time, during which other requests arrive and people change
+"""While the preview of a requested call is computed, other requests arrive and people change
 rules."""
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tools.toolbox import Condition, Otherwise, Rule
 
 @pytest.fixture
 def during_preview(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
-    """Return the list of actions to run during the next previews, one in each."""
+    """Return the list of actions to run during the next previews: one action in each preview."""
     acts: list[Callable[[], object]] = []
 
     def act_and_preview(context: Any, plan: Any) -> None:

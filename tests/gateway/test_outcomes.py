@@ -84,7 +84,7 @@ def test_repeating_a_report_changes_nothing(workshop: Workshop, key: AgentKey) -
     "A report that contradicts a person's word opens a card",
     "agents/gateway/redemptions.py",
 )
-def test_a_report_after_the_resolution_by_a_person_is_refused_and_recorded(
+def test_a_report_is_refused_and_recorded_after_a_person_has_resolved_the_outcome(
     workshop: Workshop, key: AgentKey
 ) -> None:
     asked = ask(key)
@@ -118,7 +118,7 @@ def test_six_identical_simultaneous_reports_are_not_recorded_as_late(
     workshop.drive(asked.run)
 
 
-def test_a_missing_report_is_noted_only_after_its_deadline(
+def test_a_missing_report_makes_the_outcome_unknown_only_after_the_deadline(
     workshop: Workshop, key: AgentKey
 ) -> None:
     silent, told = ask(key), ask(key)

@@ -1,5 +1,5 @@
-"""The data that a request reads while it waits for a call: the call's status, and its run's
-progress."""
+"""The data that a request reads while it waits for a call: the status of the call, and the progress
+of its run."""
 
 from __future__ import annotations
 

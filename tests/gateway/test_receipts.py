@@ -79,7 +79,7 @@ class TestRedeemingAReceipt:
             redeem(key, asked, receipts[0])
         assert redeem(key, other, receipts[1]).status == "redeemed"
 
-    def test_an_ask_of_an_undone_bulk_has_no_receipt_while_it_waits_again(
+    def test_is_impossible_while_the_ask_of_an_undone_bulk_waits_again_without_a_receipt(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         asked, other = ask(key), ask(key)
@@ -136,7 +136,7 @@ class TestRedeemingAReceipt:
         with pytest.raises(Invalid, match="differs from this ask in: ask"):
             redeem(key, one, approve(workshop, two).sign())
 
-    def test_of_another_organization_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_from_another_organization_is_refused(self, workshop: Workshop, key: AgentKey) -> None:
         others = build_workshop("globex")
         foreign_key = make_key(others)
         foreign = approve(others, ask(foreign_key))
@@ -184,7 +184,9 @@ class TestRedeemingAReceipt:
         with pytest.raises(Conflict, match="or its approval has expired"):
             redeem(key, asked, receipt)
 
-    def test_only_an_unused_late_approval_expires(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_in_time_prevents_the_approval_from_expiring(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         late, in_time, used, waiting = (ask(key) for _ in range(4))
         cards = [approve(workshop, one).card for one in (late, in_time, used)]
         redeem(key, used, load_state(used).sign())
@@ -396,7 +398,7 @@ class TestAReceipt:
         assert read_receipt(sign_receipt(CLAIMS)) == CLAIMS
         assert sign_receipt(CLAIMS).partition(".")[0] != ended
 
-    def test_keys_retired_long_ago_are_no_longer_served(self, db: None) -> None:
+    def test_has_no_served_public_key_long_after_its_key_was_retired(self, db: None) -> None:
         rotate_signing_key()
         rotate_signing_key()
         SigningKey.objects.filter(is_current=False).update(

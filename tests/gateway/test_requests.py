@@ -49,8 +49,8 @@ from tools.office.records.models import Record
 from tools.toolbox.toolbox import Toolbox
 
 MOST_STATEMENTS = 10
-"""The limit for the statements that find the run, load its grants, lock it, check the grants again,
-and record pass, call and events."""
+"""The maximum number of statements that find the run, load its grants, lock it, check the grants
+again, and record the pass, the call and the events."""
 SEARCH, UPDATE, EFFECT = "data.searchRecords", "data.updateRecord", Effect.name
 
 
@@ -101,7 +101,7 @@ class TestARequestedRead:
         assert Ticket(ToolCall(status=CallStatus.CANCELLED), "cancelled").result is None
 
     @pytest.mark.parametrize(("code", "has_crashed"), [("", True), ("NOT_FOUND", False)])
-    def test_that_crashed_differs_from_a_read_that_failed(
+    def test_that_crashed_is_distinguished_from_a_read_that_failed(
         self, workshop: Workshop, key: AgentKey, code: str, *, has_crashed: bool
     ) -> None:
         call = request(key, Fail.name, code=code)
@@ -126,7 +126,9 @@ class TestARequestedRead:
         (requested,) = passes(run)[0].response["tool_calls"]
         assert requested["function"] == {"name": SEARCH, "arguments": '{"limit":100,"region":"EU"}'}
 
-    def test_costs_a_bounded_number_of_statements(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_executes_a_limited_number_of_statements(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         workshop.drive(request(key, SEARCH, region="EU").run)
         with CaptureQueriesContext(connection) as caught:
             call = request(key, SEARCH, region="EU")
@@ -140,7 +142,7 @@ class TestARequestedRead:
             find_ticket(key, f"t-{call.pk}")
         assert len(caught) == 1
 
-    def test_costs_no_statement_about_notices_and_neither_does_a_card(
+    def test_does_not_execute_statements_about_notices_even_if_a_card_is_open(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         def count_notices(act: Callable[[], ToolCall]) -> int:
@@ -250,7 +252,7 @@ class TestARequest:
         )
         assert call.status == CallStatus.REJECTED
 
-    def test_is_refused_if_its_tool_is_the_name_of_an_ask(
+    def test_is_refused_if_its_tool_has_the_name_of_an_ask(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         assert request(key, "ask/deploy").status == CallStatus.REJECTED
@@ -274,7 +276,7 @@ class TestARequest:
             request(authenticated(key), SEARCH)
         workshop.cancel(spent)
 
-    def test_gets_a_run_that_a_person_cannot_message_or_continue(
+    def test_gets_a_run_to_which_people_cannot_send_messages_and_which_they_cannot_continue(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         run = request(key, SEARCH).run
@@ -286,7 +288,7 @@ class TestARequest:
 
 
 class TestATicket:
-    def test_is_returned_to_the_same_write_even_if_its_target_is_gone(
+    def test_is_returned_again_for_the_same_write_even_if_the_target_is_gone(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         params = {"record_id": str(workshop.record().pk), "changes": {"phone": "+49 1"}}
@@ -294,7 +296,9 @@ class TestATicket:
         Record.objects.all().delete()
         assert request(key, UPDATE, **params) == first
 
-    def test_waits_for_a_person_without_a_worker(self, workshop: Workshop, key: AgentKey) -> None:
+    def test_waits_for_a_person_without_occupying_a_worker(
+        self, workshop: Workshop, key: AgentKey
+    ) -> None:
         ticket = load_ticket(update(workshop, key).pk)
         assert (ticket.status, ticket.has_ended, ticket.ends_by_itself) == (
             "waiting_for_approval",
@@ -336,7 +340,7 @@ class TestATicket:
         "A write that is sent again gets the ticket that is still open",
         "agents/gateway/requests.py",
     )
-    def test_is_returned_while_open_to_the_same_write(
+    def test_is_returned_again_for_the_same_write_while_the_call_is_open(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         first, second = update(workshop, key), update(workshop, key)
@@ -454,7 +458,7 @@ class TestATicket:
             recorder.release("a")
         assert load_ticket(call.pk).call.status == CallStatus.SUCCEEDED
 
-    def test_is_shared_by_the_same_write_in_many_sessions_at_once(
+    def test_is_shared_by_simultaneous_identical_writes_in_many_sessions(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         made: list[int] = []
@@ -466,7 +470,7 @@ class TestATicket:
         all_at_once([partial(ask, session) for session in sessions])
         assert len(set(made)) == 1
 
-    def test_of_a_recipes_step_is_not_returned_to_the_same_request(
+    def test_of_a_recipes_step_is_not_returned_for_the_same_call_outside_the_recipe(
         self, workshop: Workshop, key: AgentKey
     ) -> None:
         names = ("probe.recipe", "data.getRecordDetail", "probe.rename")

@@ -1,5 +1,5 @@
-"""Names under which tools are served to agents elsewhere: strict clients accept them, and each
-keeps its meaning."""
+"""Names under which tools are served to agents elsewhere: strict clients accept them, and each name
+always means the same tool."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def connect_everything(workshop: Workshop, api: Api, folder: Path) -> None:
     for source in Source.objects.all():
         take(source, *SourceTool.objects.filter(source=source).values_list("tool", flat=True))
     held = set(workshop.employee.grants.values_list("tool", flat=True))
-    workshop.organization.refresh_from_db()  # makes this process see the new tools
+    workshop.organization.refresh_from_db()  # let this process load the new tools
     names = {tool.name for tool in load_toolbox(workshop.organization.pk).tools()} - held
     Grant.objects.bulk_create([Grant(employee=workshop.employee, tool=name) for name in names])
 
@@ -179,7 +179,7 @@ def test_any_names_become_legal_and_unique_and_map_back(names: list[str]) -> Non
 def test_a_served_name_never_changes_to_another_tool(
     names: list[str], chance: random.Random
 ) -> None:
-    """Whatever tools are added or removed, a served name means the same tool or none."""
+    """Even if tools are added or removed, a served name means the same tool or none."""
     names = list(dict.fromkeys([*names, *map(get_served_name, names)]))
     served = {name: get_served_name(name) for name in names}
     others = [name for name in names if chance.random() < 0.5]

@@ -1,4 +1,4 @@
-"""Sessions: the run that takes the calls of a session, and the end of the session."""
+"""Sessions: the run to which the calls of a session are added, and the end of the session."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.workshop import LONG_AGO, Workshop, again
 from tools.contract import Level
 
 
-def test_a_run_ends_after_a_time_without_requests(workshop: Workshop, key: AgentKey) -> None:
+def test_a_run_ends_after_a_period_without_requests(workshop: Workshop, key: AgentKey) -> None:
     run = workshop.drive(request(key, SEARCH).run)
     sweep_once()
     assert again(run).status == RunStatus.WAITING
@@ -156,7 +156,7 @@ def test_a_run_accepts_more_calls_unless_a_write_is_approved_or_running(
         "another run's calls are its own affair"
     )
     assert (find_or_start_run(key, sessions[0]) == calls[0].run_id) is takes_more
-    at_work.update(status=CallStatus.APPROVED)  # nothing executes it
+    at_work.update(status=CallStatus.APPROVED)  # no worker executes it
 
 
 def test_a_run_being_cancelled_accepts_no_more_calls(key: AgentKey) -> None:
@@ -170,7 +170,7 @@ def test_the_run_of_an_ask_accepts_no_calls(key: AgentKey) -> None:
     assert find_or_start_run(key, None) != asked.run_id
 
 
-def test_a_call_joins_the_run_of_its_session_and_not_the_newest_run(key: AgentKey) -> None:
+def test_a_call_is_added_to_the_run_of_its_session_and_not_to_the_newest_run(key: AgentKey) -> None:
     sessions = [
         None,
         find_or_create_session(key, "one"),

@@ -1,8 +1,9 @@
 """More than 300 hostile strings, by family: texts with which a model, a tool, a record or a person
 could fool a page.
 
-No database can store the strings in UNSTORABLE; they are only for input from people. A string that
-could run something sets `window.hacked`, and one that could load something requests `evil.example`.
+The strings in UNSTORABLE cannot be stored in any database; they are only used as input from people.
+A string that could run something sets `window.hacked`, and one that could load something requests
+`evil.example`.
 """
 
 from __future__ import annotations
@@ -293,7 +294,8 @@ EVERY_STRING = tuple(text for family in FAMILIES.values() for text in family)
 HOSTILE = tuple(
     text for name, family in FAMILIES.items() for text in take_sample(family, ONE_OF, name)
 )
-"""Some strings of each family, written into every place; all of them with GADGET_TESTS_WHOLE=1."""
+"""The strings that are written into every place: some of each family, or all of them with
+GADGET_TESTS_WHOLE=1."""
 UNSTORABLE = ("\0", "a\0b", "\ud800", "a\udfffb", "\ud83d", f"\0<img src=x onerror={HACK}>")
 
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

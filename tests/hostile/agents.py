@@ -1,5 +1,5 @@
-"""Hostile texts written by external agents and systems: names of keys, asks, and messages to
-triggers."""
+"""Hostile texts written by external agents and systems: names of keys, texts of asks, and messages
+to triggers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.world import World
 def add_agents(world: World, names: list[str], effects: list[str]) -> None:
     """Add a key with each of these names, and two asks and a refused ask for each of these effects.
 
-    Each effect has two asks, so that the card of the second shows the first.
+    Each effect has two asks, so that the card of the second ask shows the first ask.
     """
     member, ends = world.member("operator"), timezone.now() + timedelta(days=3)
     keys = AgentKey.objects.bulk_create(

@@ -1,5 +1,6 @@
-"""Find text of others that a page does not quote: any text where the page speaks as Gadget (in
-headings, buttons, labels, titles and accessible names), and names that others chose anywhere."""
+"""Find text written by others that a page does not quote. In places where the page speaks as Gadget
+(headings, buttons, labels, titles and accessible names), all such text must be quoted; names chosen
+by others must be quoted everywhere."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ from tests.hostile.pages import VOID
 from tests.hostile.world import Words
 
 SENTINEL = "zq7"
-"""A part of every text of others, and of nothing else."""
+"""A string that is part of every text written by others, and of no other text."""
 NAME = "zq8"
-"""A part of the names that others chose for their tools, sources, actions, audiences and effects,
-and of the tasks of triggers: it is never bare, wherever it stands."""
+"""A string that is part of the tasks of triggers and of the names that others chose for their
+tools, sources, actions, audiences and effects: these must be quoted everywhere."""
 OWN_VOICE = frozenset(
     {"h1", "h2", "h3", "h4", "h5", "h6", "button", "title", "summary", "label", "legend", "caption"}
 )
@@ -25,8 +26,8 @@ SET_APART = frozenset({"q", "blockquote", "code", "textarea", "option"})
 CLASSES_SET_APART = frozenset(
     {"chip", "value", "phrase", "call-brief", "outcome", "tree", "markdown"}
 )
-"""The classes of texts that have a mark of their own: names, values of inputs and results, the
-phrase to type, a tool's report beside its name, and documents."""
+"""The classes of texts that are visibly set apart: names, values of inputs and results, the phrase
+to type, a tool's report beside its name, and documents."""
 QUOTED = re.compile("“[^”]{1,170}”")
 
 

@@ -1,5 +1,4 @@
-"""A row of every model in the admin, with all hostile strings in each of its texts, and a parser
-for forms.
+"""Rows of every model in the admin, with all hostile strings in each text, and a parser for forms.
 
 No column limits a text here: the tests are about pages, and one row replaces hundreds of short
 ones.
@@ -34,13 +33,14 @@ from tests.hostile.world import IN_ALL
 from tests.world import World, make_world
 
 CLOSED = frozenset({"level", "password", "currency", "lease_owner"})
-"""Names of columns that take one of a few words, are not on pages, or are filled only by Gadget."""
+"""Names of columns whose values are one of a few words, are not on pages, or are written only by
+Gadget."""
 PRICE = ("input", "output")
 
 
 def without_limits() -> None:
-    """Until the rollback, shadow each PostgreSQL table with a temporary one whose text columns have
-    no length limit.
+    """Shadow each PostgreSQL table, until the rollback, with a temporary table whose text columns
+    have no length limit.
 
     SQLite does not enforce lengths.
     """
@@ -66,13 +66,14 @@ def without_limits() -> None:
 
 @cache
 def all_strings(longest: int, *, is_hostile: bool = True) -> str:
-    """Join all strings, each cut at this length (0 for none), or return as much harmless text."""
+    """Join all strings, each cut at this length (0: not cut), or return the same amount of harmless
+    text."""
     text = "\n".join(dict.fromkeys(text[: longest or None] for text in HOSTILE))
     return text if is_hostile else "".join(char if char in " \n" else "x" for char in text)
 
 
 def as_breaks(text: str) -> str:
-    """Return the text with all line breaks alike."""
+    """Return the text with all kinds of line breaks replaced by one kind."""
     return text.replace("\r", "\n")
 
 
@@ -115,7 +116,7 @@ class FilledRows:
         world: the world of the rows; its `root` is a superuser.
         rows: one of each kind.
         texts: the texts by model and field; each text begins and ends with the name of its place.
-        acts: the texts of the one action in every row's history.
+        acts: the texts of the action that is in the history of every row.
     """
 
     world: World
@@ -125,7 +126,8 @@ class FilledRows:
     acts: list[str] = field(default_factory=list)
 
     def whole(self, place: str, longest: int = IN_ALL) -> str:
-        """Return all strings between the names of the place, or as much harmless text."""
+        """Return all strings, or the same amount of harmless text, between two lines that name the
+        place."""
         return f"{place} begins\n{all_strings(longest, is_hostile=self.is_hostile)}\n{place} ends"
 
     def fill(self, row: Model) -> None:
@@ -256,7 +258,8 @@ class FormReading(Reading):
             self.values[-1] += data
 
     def tells(self, text: str) -> bool:
-        """Return True if the whole text is readable: in one line, in several, or as JSON."""
+        """Return True if the page shows the whole text: on one line, on several lines, or as
+        JSON."""
         return any(
             told_of(text, way, one_line=line) in self.text for way in WAYS for line in (False, True)
         )

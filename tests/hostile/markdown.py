@@ -148,7 +148,7 @@ SHAPES = (
 
 
 def hostile_texts(count: int, seed: int = 5) -> Iterator[str]:
-    """Yield each shape once, then random mixtures of few pieces, which are the same for the same
+    """Yield each shape once, then random mixtures of a few pieces, which are the same for the same
     seed."""
     dice = random.Random(seed)
     for shape in SHAPES[:count]:

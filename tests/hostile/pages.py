@@ -205,7 +205,7 @@ def _expand_tokens(text: str) -> str:
 
 
 def strange(hostile: Reading, known: set[Shape]) -> list[str]:
-    """List the elements that the hostile page has and the harmless one lacks."""
+    """List the elements that the hostile page has and the harmless page lacks."""
     return sorted(
         f"<{tag} {' '.join(sorted(names))}>"
         for tag, names in hostile.shapes - known - OF_TEXT - OF_SENTENCES
@@ -213,7 +213,7 @@ def strange(hostile: Reading, known: set[Shape]) -> list[str]:
 
 
 def tells(told: str, text: str) -> bool:
-    """Return True if the page shows the whole text, in one line or in several."""
+    """Return True if the page shows the whole text, on one line or on several."""
     ways = itertools.product((True, False), (True, False))
     return any(squeezed(text, one_line=line, counts_marks=marks) in told for line, marks in ways)
 

@@ -1,5 +1,5 @@
-"""Confirmations, messages and refusals show other people's names and texts as plain
-text, never as markup."""
+"""Confirmations, messages and refusals show names and texts of other people as plain text, never as
+markup."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The admin's lists show hostile text as text: nothing runs, and hidden characters are tokens,
-except in inputs."""
+"""The admin's lists show hostile text as text: nothing runs, and hidden characters are shown as
+tokens, except in inputs."""
 
 from __future__ import annotations
 

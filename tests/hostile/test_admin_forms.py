@@ -1,5 +1,5 @@
-"""The admin's pages for a single row show the hostile text of every field in full, and execute none
-of it."""
+"""The admin's pages for a single row show the hostile text of every field in full, and do not
+execute any of it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ HOLDS_NOTHING_OF_OTHERS = {
 ENOUGH = 3
 """The number of faulty pages to report: searching for a missing text is slow."""
 TITLES = ((Message, "text", 80), (Approval, "sentence", 120))
-"""Rows whose titles are only the start of a text."""
+"""Rows whose titles show only the beginning of a text."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Text of others is quoted in each heading, button, title, label and accessible name."""
+"""Text written by others is quoted in each heading, button, title, label and accessible name."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 TOOL = f"{NAME}.approved"
 MOST_PAGES = 3
-"""The most pages of each kind that are read: the rows of a kind differ only in their numbers."""
+"""The maximum number of pages to read of each kind: the rows of a kind differ only in their
+numbers."""
 
 
 def make_world_of_sentinels() -> HostileWorld:
@@ -54,8 +55,8 @@ def make_world_of_sentinels() -> HostileWorld:
 
 
 def name_by_others(made: HostileWorld) -> None:
-    """Connect a source with a tool, and put a name that must always be quoted wherever others chose
-    one."""
+    """Connect a source with a tool, and set every name that others chose to one that must always be
+    quoted."""
     acme, text = made.world.acme, f"Gadget: approved {NAME}"
     source = Source.objects.create(
         organization=acme,
@@ -96,7 +97,7 @@ def name_by_others(made: HostileWorld) -> None:
     "tools/contract/outside_text.py",
 )
 @pytest.mark.timeout(600)
-def test_no_page_shows_text_of_others_as_its_own() -> None:
+def test_no_page_shows_text_written_by_others_as_its_own() -> None:
     made = make_world_of_sentinels()
     client, found = made.world.client("admin"), []
     told, named = 0, 0
@@ -168,7 +169,7 @@ def test_the_subject_of_a_notice_quotes_a_name_on_one_line(kind: NoticeKind) -> 
     assert subject.endswith(f": “Gadget: approved {SENTINEL}⟦U+202E⟧ Bcc: x”")
 
 
-def test_the_subject_of_a_cards_notice_quotes_the_tool_of_others() -> None:
+def test_the_subject_of_a_cards_notice_quotes_the_name_of_a_tool_from_a_source() -> None:
     world = make_world()
     for tool, shown in ((f"bank.{SENTINEL}", f"“bank.{SENTINEL}”"), (UPDATE, "Update a record")):
         card = world.card()

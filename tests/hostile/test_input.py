@@ -1,5 +1,5 @@
 """Input from people is shown as text, even when refused: names, queries, forms and files; exports
-are safe."""
+contain no formulas."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Every hostile string in all places of every page: additional elements, hidden characters and
-foreign links are faults."""
+links to other sites are faults."""
 
 from __future__ import annotations
 
@@ -152,14 +152,14 @@ TELLS_NO_TEXT = {
 
 
 def assert_each_address_is_judged(here: set[str]) -> None:
-    """Check that each address is in `every_page`, or in one of the lists above; `here` has the
-    names of read pages."""
+    """Check that each address is in `every_page`, or in one of the lists above; `here` contains the
+    names of the pages that are read."""
     names = [str(pattern.name) for pattern in urlpatterns]
     assert {*here, *READ_ELSEWHERE, *TELLS_NO_TEXT} == set(names)
     assert len(here) + len(READ_ELSEWHERE) + len(TELLS_NO_TEXT) == len(set(names))
 
 
-def test_every_test_listed_for_a_place_checked_elsewhere_exists() -> None:
+def test_every_test_that_is_listed_as_checking_other_addresses_exists() -> None:
     for place in set(READ_ELSEWHERE.values()):
         path, _, name = place.partition("::")
         assert f"def {name}(" in (ROOT / path).read_text(), place

@@ -51,9 +51,7 @@ def policy_of(response: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", [str(pattern.name) for pattern in urlpatterns])
-def test_every_page_has_the_strict_policy_whatever_status_it_returns(
-    world: World, name: str
-) -> None:
+def test_every_page_has_the_strict_policy_with_any_status(world: World, name: str) -> None:
     path = build_address(world, name)
     seen = set()
     for client in (
@@ -120,7 +118,7 @@ def test_paths_that_only_resemble_the_admin_have_the_strict_policy(world: World,
 @pytest.mark.parametrize(
     "path", ["/admin/", "/admin/login/", "/admin/runs/run/", "/admin/no/such/"]
 )
-def test_only_the_admin_can_run_inline_code_and_it_loads_nothing_foreign(
+def test_only_the_admin_can_run_inline_code_and_it_loads_nothing_from_other_sites(
     world: World, path: str
 ) -> None:
     assert policy_of(world.client("admin").get(path)) == STRICT | INLINE

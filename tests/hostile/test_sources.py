@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.once]
 A_PAGE = 50
 BREAKS = {"<br >"}
 HOW = cycle((("", False), ("a", True), ("b", True)))
-"""The accepted hash, and True if chosen, of each state: not chosen, offered, quarantined."""
+"""The accepted hash, and True if the tool is chosen, for each state: not chosen, offered,
+quarantined."""
 
 
 def connect(kind: SourceKind, words: Words) -> tuple[Client, Source]:

@@ -1,4 +1,4 @@
-"""Schedules, stops and delegated tasks with foreign text in every place."""
+"""Schedules, stops and delegated tasks with text written by others in every place."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ def _call(run: Run, index: int, tool: str, told: str) -> ToolCall:
 
 
 def _grants(made: HostileWorld) -> None:
-    """Add standing grants with texts as params, values and reasons of their end: 40 active and 40
-    ended ones, as many as fit on a page."""
+    """Add standing grants with these texts as params, values and reasons for ending: 40 active and
+    40 ended ones, which fill a page."""
     texts, ends = made.words.of(OF_LINES)[:40], timezone.now() + timedelta(days=1)
     for ended_at in (None, timezone.now()):
         StandingGrant.objects.bulk_create(

@@ -1,6 +1,7 @@
-"""The usual world with foreign text in every place: all hostile strings, or harmless ones.
+"""The usual world with text written by others in every place: all hostile strings, or harmless
+ones.
 
-The strings are packed, many into one field, and a place gets as many rows as needed.
+Many strings are packed into one field, and each place gets as many rows as needed.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from tools.office.records.models import Draft, ListEntry, Record, RecordChange, 
 from tools.schedules.models import Schedule
 
 OF_LINES = 200
-"""Characters of one text in the lines of a run."""
+"""The maximum number of characters of a text in a line of a run."""
 IN_ALL = 2_000
 OPTIONS_AT_MOST = 40
-"""The number of rows in the filters of every list; further rows still have their own page."""
+"""The maximum number of rows in the filters of every list; every further row still has a page."""
 
 
 @dataclass

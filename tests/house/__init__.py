@@ -1,2 +1,2 @@
-"""Figures about the code: its structure, the jumps that a reader has to follow, and its sizes. No
-figure fails a test."""
+"""Figures about the code: its structure, the jumps that a reader has to follow, and its sizes. None
+of them can fail a test."""

@@ -1,4 +1,5 @@
-"""`make house`: print figures about the code, and the lists behind them. No figure fails a test."""
+"""`make house`: print figures about the code, and the lists behind them. None of the figures can
+fail a test."""
 
 from __future__ import annotations
 

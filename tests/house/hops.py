@@ -1,8 +1,8 @@
 """Record how an action hops between the modules of our code.
 
-A *hop* is a call of a named function in a different module from its caller's. Only our own
-functions count, so a call through Django or the standard library belongs to our function that made
-it. Properties, comprehensions and resumed generators do not count. Threads of tools are not
+A *hop* is a call to a named function that is in a different module than its caller. Only our own
+functions count, so a call through Django or the standard library is attributed to our function that
+made it. Properties, comprehensions and resumed generators do not count. Threads of tools are not
 followed.
 
 A *return* is a hop to a module that an earlier hop has visited; consecutive hops to the same module

@@ -15,8 +15,8 @@ DOORS = frozenset({"urls", "routing", "apps", "api", "admin", "mcp_server", "web
 
 
 def draw_graph(top: str) -> Graph:
-    """Return the graph of dependencies: for each folder, and each file beside the folders, the
-    others that it imports or refers to by a foreign key that keeps the order of the layers."""
+    """Return the graph of dependencies: for each folder, and each file next to the folders, those
+    that it imports or that it refers to with a foreign key that follows the order of the layers."""
     arrows: dict[str, set[str]] = {}
     for module in product():
         if not is_within(module.name, f"{top}") or module.name == top:
@@ -32,8 +32,8 @@ def draw_graph(top: str) -> Graph:
 
 
 def find_reachable(graph: Graph, start: str) -> frozenset[str]:
-    """Find all folders to which imports lead from `start`; it is included only if a cycle leads
-    back to it."""
+    """Find all folders that `start` imports directly or indirectly; `start` is included only if a
+    cycle leads back to it."""
     found: set[str] = set()
     waiting = [start]
     while waiting:
@@ -57,7 +57,8 @@ def find_knots(graph: Graph) -> list[frozenset[str]]:
 
 
 def count_floors(graph: Graph) -> int:
-    """Return the number of folders on the longest path of imports; a knot counts as one folder."""
+    """Return the number of folders on the longest path of imports; a knot is counted as one
+    folder."""
     knots = find_knots(graph)
     names = {
         folder: next((min(knot) for knot in knots if folder in knot), folder) for folder in graph

@@ -1,5 +1,5 @@
-"""Logic that should exist once: the judgment of a call, the engine of deliveries, the description
-of an event."""
+"""Logic that should exist in only one place: the judgment of a call, the engine of deliveries, the
+description of an event."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRIES, DELIVERY = "F('tries') + 1", "Delivery"
 """The statement that counts an attempt of a delivery, and the name of delivery models."""
 EVENT_TYPES = "EventType"
 MANY = 1 / 3
-"""The share of event types that a place must name to be counted; one that names fewer may merely
+"""The share of event types that a place must name to be counted; a place that names fewer may only
 select events."""
 
 
@@ -77,8 +77,8 @@ def find_types(module: Module, types: dict[str, str]) -> set[str]:
 
 
 def list_places(types: dict[str, str]) -> Iterator[tuple[int, str]]:
-    """List the files and folders that know event types, with the number of types that each
-    knows."""
+    """List the files and folders that name event types, with the number of types that each
+    names."""
     for module in product():
         yield len(find_types(module, types)), module.place
     for folder in sorted({path.parent for path in (ROOT / "templates").rglob("*.html")}):
@@ -87,7 +87,7 @@ def list_places(types: dict[str, str]) -> Iterator[tuple[int, str]]:
 
 
 def measure_repeated() -> Part:
-    """Count the places that repeat such logic, by rules of thumb, and list them."""
+    """Count and list, by rules of thumb, the places that repeat logic which should exist once."""
     types = read_event_types()
     judgments, engines = list_judgments(), list_engines()
     places = sorted(

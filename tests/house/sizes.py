@@ -50,14 +50,15 @@ def count_lines(texts: list[str]) -> int:
 
 
 def list_lengths(texts: list[str]) -> list[int]:
-    """List the lengths of all functions, nested ones included."""
+    """List the lengths of all functions, including nested ones."""
     return sorted(
         length_of(function) for text in texts for _, function in functions_in(ast.parse(text), "")
     )
 
 
 def describe_lengths(lengths: list[int]) -> str:
-    """Return the median, the length that 95 % do not exceed, and the longest."""
+    """Return the median length, the length that 95 % of the functions do not exceed, and the
+    maximum."""
     return f"{median(lengths):g} / {quantiles(lengths, n=20)[-1]:.0f} / {lengths[-1]}"
 
 
@@ -70,7 +71,7 @@ def count_comments(text: str) -> int:
 
 
 def count_docstring_lines(text: str) -> int:
-    """Count the lines of strings that stand alone: docstrings, and the notes under constants."""
+    """Count the lines of strings that stand alone: docstrings, and the texts below constants."""
     strings = [
         node.value
         for node in ast.walk(ast.parse(text))

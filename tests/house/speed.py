@@ -16,7 +16,7 @@ EMPTYING = "clear_caches"
 
 
 def find_name(node: ast.expr) -> str:
-    """Return the last part of what is called or subscribed, such as `lru_cache` of
+    """Return the last part of a called or subscripted name, such as `lru_cache` for
     `functools.lru_cache(maxsize=1)`."""
     while isinstance(node, ast.Call | ast.Subscript):
         node = node.func if isinstance(node, ast.Call) else node.value
@@ -84,7 +84,7 @@ def list_caches(module: Module) -> Iterator[str]:
 
 def is_cache(node: ast.Assign | ast.AnnAssign) -> bool:
     """Return True if the variable is named for a cache, or holds an object whose class is named for
-    one."""
+    a cache."""
     target = node.targets[0] if isinstance(node, ast.Assign) else node.target
     if not isinstance(node.value, ast.Call | ast.Dict):
         return False

@@ -1,4 +1,4 @@
-"""The table of figures with the design's aims, and the lists below it."""
+"""The table of figures with the aims that the design sets, and the lists below it."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ def follow_write(workshop: Workshop) -> dict[str, list[Hop]]:
 
 
 def follow_warm_write() -> dict[str, list[Hop]]:
-    """Drive two runs on a scratch SQLite database, so that the second finds warm caches; return its
-    hops."""
+    """Drive two runs on a scratch SQLite database, so that the second run finds warm caches; return
+    the hops of the second run."""
     os.environ["GADGET_TEST_DATABASE"] = "sqlite"
     os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
     importlib.import_module("django").setup()
@@ -95,7 +95,7 @@ def list_most(title: str, counts: Counter[str]) -> Listing:
 
 
 def list_way(step: str, hops: list[Hop]) -> Listing:
-    """List the functions that a step enters, in order: a line for each visit of a module."""
+    """List the functions that a step enters, in order, with one line for each visit to a module."""
     visits = [
         (module, [hop.function for hop in visit])
         for module, visit in groupby(hops, lambda hop: hop.module)
@@ -110,6 +110,6 @@ def list_way(step: str, hops: list[Hop]) -> Listing:
 
 
 def describe_times(entered: tuple[str, Iterator[str]]) -> str:
-    """Name a function, with the number of times that it is entered in a row."""
+    """Return the name of a function, with the number of times that it is entered in succession."""
     function, times = entered[0], len(list(entered[1]))
     return f"{function} ({times} times)" if times > 1 else function

@@ -1,5 +1,4 @@
-"""Decisions at given times, stored as rows, and a naive recomputation of the times that they
-took."""
+"""Decisions at given times, stored as rows, and a naive recomputation of how long they took."""
 
 from __future__ import annotations
 
@@ -107,7 +106,7 @@ class Timed:
 
 
 def time_decisions(decided: Sequence[Decided]) -> list[Timed]:
-    """Time every decision the slow way: person by person, one after the other."""
+    """Time every decision the slow way: one person after another."""
     timed = []
     for person in sorted({each.by for each in decided}):
         own = sorted((each for each in decided if each.by == person), key=lambda each: each.at)

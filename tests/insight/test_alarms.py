@@ -1,4 +1,4 @@
-"""Each alarm that the docs recommend fires in its own outage, and in no other state."""
+"""Each alarm that the docs recommend fires in its own outage, and only then."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_each_alarm_fires_in_its_outage_and_no_other_does(
     assert UNREAD not in list_firing(metrics.render_metrics().decode())
 
 
-def test_the_alarm_for_the_sweeper_fires_if_none_has_ever_run(
+def test_the_alarm_for_the_sweeper_fires_if_no_sweeper_has_ever_run(
     db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(metrics, "_STARTED_AT", time.monotonic() - 120)
@@ -129,7 +129,7 @@ def test_the_alarm_for_the_sweeper_fires_if_none_has_ever_run(
 def test_the_alarm_for_a_silent_database_fires_within_two_seconds(
     installation: Installation,
 ) -> None:
-    if connection.vendor == "sqlite":  # its file cannot fall silent
+    if connection.vendor == "sqlite":  # the file of SQLite cannot fall silent
         return
     proxy = SilentProxy()
     installation.variables = {"DATABASE_URL": proxy.database_url}

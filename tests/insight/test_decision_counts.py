@@ -1,5 +1,5 @@
-"""Decisions that a sweeper has counted: every figure stays the same, wherever the counting was
-interrupted."""
+"""Decisions that a sweeper has counted: every figure stays the same, no matter where the counting
+was interrupted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def count_up_to(moment: datetime) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_figures_stay_the_same_wherever_the_counting_is_interrupted(
+def test_figures_stay_the_same_no_matter_where_the_counting_is_interrupted(
     world: World, desk: Desk, seed: int
 ) -> None:
     chance = random.Random(seed)
@@ -91,7 +91,9 @@ def test_a_call_edited_before_and_approved_after_an_interruption_counts_once(
     ]
 
 
-def test_decisions_recorded_later_than_made_are_counted(world: World, desk: Desk) -> None:
+def test_decisions_that_are_recorded_long_after_they_were_made_are_counted(
+    world: World, desk: Desk
+) -> None:
     at = hours_ago(5)
     desk.add([Decided("approver", at, at, call=1)])
     count_decisions()
@@ -153,7 +155,7 @@ def test_many_different_durations_are_stored_rounded_to_two_digits(
     assert person.decided[:-1] == before.decided[:-1]
 
 
-def test_decisions_counted_while_a_page_reads_are_shown_once(
+def test_decisions_that_are_counted_while_a_page_reads_them_are_shown_once(
     world: World, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at = hours_ago(30)

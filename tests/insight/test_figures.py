@@ -163,7 +163,7 @@ def figures_of(workshop: Workshop, tool: str) -> figures.Figures:
 
 
 class TestCountedCalls:
-    def test_are_counted_at_their_end_however_old_they_are(
+    def test_are_counted_at_their_end_no_matter_how_old_they_are(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
@@ -340,7 +340,8 @@ class TestCounting:
         "Figures and metrics", "Uncommitted rows are not skipped", "agents/insight/counting.py"
     )
     def test_does_not_skip_events_that_are_not_committed_yet(self, workshop: Workshop) -> None:
-        """An event may get its id long before another one that is committed first."""
+        """An event may get its id long before it is committed, and events with later ids may be
+        committed first."""
         if connection.vendor == "sqlite":
             return  # SQLite has one writer at a time
         workshop.play(asking(call("probe.clock")))
@@ -374,7 +375,7 @@ class TestCounting:
         "A crash before the commit counts nothing",
         "agents/insight/counting.py",
     )
-    def test_counts_nothing_if_a_crash_rolls_it_back(self, workshop: Workshop) -> None:
+    def test_has_no_effect_if_a_crash_rolls_it_back(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock"), call("probe.fail", code="NOT_FOUND")))
         workshop.work()
         make_counting_due()
@@ -413,7 +414,7 @@ class TestCounting:
             sweep_once()
         assert figures_of(workshop, "probe.clock").calls == 1
 
-    def test_costs_few_queries_if_there_are_no_new_events(
+    def test_executes_few_queries_if_there_are_no_new_events(
         self, workshop: Workshop, django_assert_max_num_queries: Any
     ) -> None:
         count_all()
@@ -426,7 +427,7 @@ class TestCounting:
     def test_continues_after_the_database_resets_its_transaction_numbers(
         self, workshop: Workshop
     ) -> None:
-        """After a restored dump, the remembered numbers may be in the future."""
+        """After a dump is restored, the remembered numbers may be in the future."""
         workshop.play(asking(call("probe.clock")))
         workshop.work()
         make_counting_due()

@@ -1,5 +1,5 @@
-"""/metrics shows the installation in numbers: only with access, without names, the same from every
-process."""
+"""/metrics shows the state of the installation in numbers: only to those who have access, without
+names, and with the same numbers from every process."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class TestContentOfMetrics:
         for name in ("Acme", "acme", "Dana", "operator", "secret", "Globex"):
             assert name not in text
 
-    def test_costs_few_queries_and_is_cached_briefly(
+    def test_is_read_with_few_queries_and_cached_briefly(
         self, world: World, django_assert_max_num_queries: Any
     ) -> None:
         for number in range(20):

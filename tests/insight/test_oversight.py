@@ -56,8 +56,8 @@ def hours_ago(hours: int = 1) -> datetime:
 
 
 def make_history(chance: random.Random, count: int) -> list[Decided]:
-    """Make decisions of three people from shortly before the last 7 days, with bulks, edits,
-    answers and pauses."""
+    """Build decisions of three people that begin shortly before the last 7 days, with bulk
+    decisions, edits, answers and pauses."""
     history: list[Decided] = []
     call = 0
     for person in ("approver", "admin", "operator"):

@@ -1,4 +1,5 @@
-"""Durations counted in buckets still give the approximate median and 95th percentile."""
+"""The median and the 95th percentile can be estimated from durations that are counted in
+buckets."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ class TestPercentiles:
     def test_are_none_without_durations(self) -> None:
         assert figures.estimate_percentile([0] * (len(BUCKETS) + 1), 0.5, 0) is None
 
-    def test_never_exceed_a_single_duration(self) -> None:
+    def test_never_exceed_the_duration_if_there_is_only_one(self) -> None:
         histogram = [0] * (len(BUCKETS) + 1)
         histogram[-1] = 1
         assert figures.estimate_percentile(histogram, 0.95, 2_000_000) == 1_990_000

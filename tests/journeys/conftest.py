@@ -49,7 +49,7 @@ def installation(
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     """Yield the browser. Playwright's event loop runs in this thread, so Django has to allow
-    queries beside a loop."""
+    queries in a thread with a running loop."""
     path = find_browser()
     expect.set_options(timeout=PATIENCE_MS)
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:

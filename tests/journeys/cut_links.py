@@ -1,4 +1,4 @@
-"""The sockets of one visitor's pages, which a test cuts and restores; requests still arrive."""
+"""The sockets of one visitor's pages, which a test can cut and restore; requests still arrive."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""In a browser: two runs request the same change; the second card says that it is done, and is
-dismissed."""
+"""In a browser: two runs request the same change; the second card says that the change was already
+made, and is dismissed."""
 
 from __future__ import annotations
 

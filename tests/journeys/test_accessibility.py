@@ -30,7 +30,8 @@ AXE = Axe().axe_script
 RULES = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]},
     "resultTypes": ["violations"],
-    # Preload no stylesheets: no rule here reads one, and axe fails on one imported into a layer.
+    # Do not preload stylesheets: the rules do not read them, and axe fails on a stylesheet that is
+    # imported into a layer.
     "preload": {"assets": ["media"]},
 }
 WIDER = "() => document.documentElement.scrollWidth - innerWidth"
@@ -77,7 +78,8 @@ def find_faults(page: Page, where: str, besides: str = "") -> Iterator[str]:
     In dark mode only the rules about colors are checked, unless something else differs there.
 
     Args:
-        besides: a selector of elements that were checked before and have not changed.
+        besides: a selector of elements to skip, because they were checked before and have not
+            changed.
     """
     if not page.evaluate(HAS_AXE):
         page.evaluate(AXE)

@@ -1,4 +1,4 @@
-"""A person is invited by a link, joins with a new or an existing account, and can work
+"""A person is invited by a link, joins with a new or an existing account, and can start to work
 immediately."""
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def summary(visitor: Visitor) -> Locator:
 
 
 def confirm(visitor: Visitor) -> None:
-    """Confirm the summary, once it was open long enough to be read."""
+    """Confirm the summary after it has been open long enough to be read."""
     await_that(lambda: visitor.page.evaluate(READ), "the summary was open for a moment")
     press(visitor, "Enter")
 
@@ -91,7 +91,7 @@ def test_a_group_is_approved_with_three_keys_and_undone_as_a_whole(
     "The summary before a bulk decision says what the cards share and where they differ",
     "static/js/inbox/bulk_summary.js",
 )
-def test_the_summary_of_a_bulk_denial_states_the_number_the_differences_and_the_reason(
+def test_the_summary_of_a_bulk_denial_shows_the_number_of_cards_differences_and_the_reason(
     office: Office, visit: Visit
 ) -> None:
     addresses = [*[f"{name}@acme.example" for name in "abc"], "d@acme.example"]
@@ -160,7 +160,7 @@ def test_an_odd_card_that_arrives_is_listed_first_and_not_selected_with_its_grou
     assert {get_status(card) for card in (*group, odd, plain)} == {ApprovalStatus.PENDING}
 
 
-def test_a_new_odd_card_without_a_heading_has_its_sentence_and_is_not_selected(
+def test_a_new_odd_card_without_a_group_heading_shows_its_sentence_and_is_not_selected(
     office: Office, visit: Visit
 ) -> None:
     await_group(office, ["a@acme.example", "b@acme.example"])
@@ -225,7 +225,9 @@ def test_a_snoozed_card_leaves_the_list_and_the_next_card_is_selected(
     expect(rows(visitor)).to_have_count(2)
 
 
-def test_two_people_see_that_they_view_the_same_card(office: Office, visit: Visit) -> None:
+def test_two_people_who_view_the_same_card_are_told_about_each_other(
+    office: Office, visit: Visit
+) -> None:
     await_group(office, ["a@acme.example", "b@acme.example"])
     approver, admin = in_the_inbox(visit), in_the_inbox(visit, "admin")
     expect(approver.page.locator("[data-presence]")).to_have_text(

@@ -1,5 +1,4 @@
-"""A bulk decision in a browser explains itself before, during and after it, and when it is
-undone."""
+"""A browser explains a bulk decision before, during and after it, and when it is undone."""
 
 from __future__ import annotations
 
@@ -35,8 +34,8 @@ def progress(visitor: Visitor) -> Locator:
 
 
 def take(visitor: Visitor, held: list[Route], count: int) -> None:
-    """Wait until this many requests are held; the browser is polled meanwhile, so that it can pass
-    them on."""
+    """Wait until this many requests are held; poll the browser meanwhile, so that it can pass them
+    on."""
     await_that(
         lambda: visitor.page.evaluate("() => true") and len(held) >= count,
         f"{count} requests are held",
@@ -108,7 +107,7 @@ def test_a_long_bulk_decision_shows_its_progress(
         )
 
 
-def test_an_undo_responds_at_once_updates_the_cards_and_counts_the_started_calls(
+def test_an_undo_responds_immediately_updates_the_cards_and_counts_the_started_calls(
     office: Office, visit: Visit
 ) -> None:
     first, *others = await_group(office, [f"{name}@acme.example" for name in "abcd"])

@@ -1,5 +1,5 @@
 """The whole journey without a mouse: every Tab stop is visible, changes are announced, and nothing
-steals the focus."""
+takes the focus away."""
 
 from __future__ import annotations
 
@@ -368,7 +368,7 @@ def test_the_inbox_the_lists_and_the_logout_can_be_used_by_keyboard_alone(
 
 
 def use_the_inbox(office: Office, typist: Typist, first: Approval, second: Approval) -> None:
-    """Mix shortcuts and Tab: each continues from where the other has moved the focus."""
+    """Use shortcuts and Tab in turn: each continues where the other left the focus."""
     page = typist.page
     typist.tab_to(page.locator("[data-keys-help]"))
     for key in ("Enter", "?"):

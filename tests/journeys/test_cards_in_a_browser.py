@@ -1,5 +1,5 @@
-"""A card in a browser guards against haste and deception, and shows immediately what another person
-decided."""
+"""A card in a browser protects people from haste and deception, and shows immediately what another
+person decided."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_approval_undone_within_its_grace_waits_again(office: Office, visit: 
 
 
 @pytest.mark.every_commit
-def test_editing_a_card_creates_a_new_card_and_approves_nothing(
+def test_editing_a_card_creates_a_new_card_and_does_not_approve_it(
     office: Office, visit: Visit
 ) -> None:
     record = office.workshop.record(phone="1")
@@ -335,7 +335,7 @@ class TestADestructiveCard:
 
 
 class TestACardOnSeveralScreens:
-    def test_shows_immediately_on_every_screen_who_decided(
+    def test_immediately_shows_who_decided_it_on_every_screen(
         self, office: Office, visit: Visit
     ) -> None:
         run, (card,) = waiting(office, update(office.workshop.record()))
@@ -371,7 +371,7 @@ class TestACardOnSeveralScreens:
         office.end_grace()
         office.await_end(run.pk)
 
-    def test_shows_after_a_late_decision_who_had_decided_before(
+    def test_shows_who_decided_first_after_a_decision_that_came_too_late(
         self, office: Office, visit: Visit
     ) -> None:
         _, (card,) = waiting(office, update(office.workshop.record()))

@@ -81,10 +81,10 @@ class TestACardOnItsOwnPage:
         expect(shown.locator(".typed-values dd")).to_have_text("pending")
 
     @pytest.mark.parametrize("page", ["/approvals/{card}/", "/runs/{run}/"])
-    def test_does_not_claim_that_nothing_was_decided_if_its_call_was_lost(
+    def test_does_not_say_that_nothing_was_decided_if_its_call_was_lost(
         self, office: Office, visit: Visit, page: str
     ) -> None:
-        """The call is lost while the page has no connection, so its newest card asks for the
+        """The call is lost while the page has no connection, so the call's newest card asks for the
         outcome."""
         run, (card,) = waiting(office, call("probe.shortEffect", name="pay"))
         visitor = visit("approver")
@@ -178,7 +178,7 @@ class TestALostResponse:
         expect(visitor.card(card.pk)).to_contain_text("Approved by acme-approver")
         assert len(decisions_sent(visitor)) == 1
 
-    def test_does_not_claim_that_nothing_was_decided_if_the_card_has_changed(
+    def test_does_not_say_that_nothing_was_decided_if_the_card_has_changed(
         self, office: Office, visit: Visit, status: int
     ) -> None:
         record = office.workshop.record()

@@ -48,7 +48,7 @@ def test_a_claimed_card_warns_others_and_is_decided_by_their_second_press(
     assert get_status(first) == ApprovalStatus.APPROVED
 
 
-def test_the_claimant_can_release_the_card_or_decide_it_at_once(
+def test_the_claimant_can_release_the_card_or_decide_it_immediately(
     office: Office, visit: Visit
 ) -> None:
     first, second = waiting(office, 2)

@@ -1,5 +1,5 @@
 """In a browser: files are uploaded, found, downloaded and deleted after a confirmation; the page
-scrolls sideways at no width."""
+does not scroll sideways at any width."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Pages show everything from models, people and records as text: nothing runs, loads or stays
-hidden."""
+"""Pages show everything from models, people and records as text: none of it runs, loads anything or
+stays hidden."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def hostile(office: Office, model: ModelServer) -> Office:
     return office
 
 
-def test_hostile_text_neither_runs_nor_stays_hidden_on_any_page(
+def test_hostile_text_does_not_run_or_stay_hidden_on_any_page(
     hostile: Office, visit: Visit
 ) -> None:
     visitor = visit("approver")
@@ -189,7 +189,7 @@ def test_a_long_value_shows_its_length_and_disables_a_destructive_approve(
     expect(shown.locator(".approve-button")).to_be_enabled()
 
 
-# Pages in a real browser, of a world with every hostile string in every field
+# Pages in a real browser, with every hostile string in every field
 
 HOST = "http://gadget.localhost"
 LIST_PAGES = (
@@ -308,7 +308,7 @@ def test_no_admin_page_runs_or_hides_a_hostile_string(
         browser.assert_tame(f"/admin/records/record/?{urlencode({'q': text})}")
 
 
-# The server, and a page with streaming text, replace the same hidden characters by tokens
+# The server, and a page with streaming text, replace the same hidden characters with tokens
 
 EACH = ("\ufe0f", "\ufe0e", "\ufe0f\u20e3")
 """The variation selectors that follow each character, in turn."""

@@ -85,8 +85,8 @@ def hire(office: Office, name: str, url: str) -> Employee:
 
 
 def start_all(office: Office, answers: dict[str, Response], stack: ExitStack) -> dict[str, int]:
-    """Start a run for each answer, all at once, and return their ids by name; each model first
-    requests a sum, then gives its answer."""
+    """Start a run for each answer, all at the same time, and return the ids of the runs by name;
+    each model first requests a sum, then gives its answer."""
     outside = office.api_client("operator")
     plain = stack.enter_context(ModelServer())  # the first request is slow: it loads its client
     plain.enqueue(Response(text="Ready."))
@@ -128,7 +128,7 @@ def test_a_temporary_failure_is_shown_and_retried(office: Office, visit: Visit) 
         visitor.assert_panel_is_whole(runs[name])
 
 
-def test_retry_after_is_respected(office: Office) -> None:
+def test_the_pause_in_a_retry_after_header_is_respected(office: Office) -> None:
     with ExitStack() as stack:
         run_id = start_all(office, {"busy": failing(429, "slow down", Retry_After="20")}, stack)[
             "busy"
@@ -178,7 +178,7 @@ def test_retries_end_if_the_model_never_recovers(office: Office) -> None:
     assert outside.get(f"/runs/{run_id}")["exit_reason"] == "provider_error"
 
 
-def test_a_deadline_ends_a_run_whose_model_never_answers(
+def test_a_deadline_ends_a_run_whose_model_never_responds(
     office: Office, model: ModelServer
 ) -> None:
     office.workshop.connect(model.url, timeout_s=1)

@@ -101,7 +101,7 @@ def test_the_decision_stays_in_view_on_a_phone(office: Office, visit: Visit, pat
 
 
 def list_red(page: Page, path: str) -> list[str]:
-    """Open a card's page, and list the texts in its effect that are red."""
+    """Open a card's page, and list the red texts in its effect."""
     page.goto(path)
     texts: list[str] = page.locator("[data-card] .effect").evaluate(
         RED_TEXTS, page.evaluate(COLOR_OF_LOSS)
@@ -165,7 +165,7 @@ def test_each_choice_of_a_question_is_a_separate_button(office: Office, visit: V
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1440])
-def test_a_wide_table_has_a_shadow_at_an_edge_beyond_which_it_continues(
+def test_a_wide_table_has_a_shadow_at_each_edge_where_it_is_cut_off(
     office: Office, visit: Visit, width: int, scheme: str
 ) -> None:
     body = "\n".join(

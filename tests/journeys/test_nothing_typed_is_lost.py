@@ -1,5 +1,5 @@
-"""Typed text survives the end of the session, other people's decisions and a look at another
-card."""
+"""Typed text is kept when the session ends, when other people decide, and when another card is
+viewed."""
 
 from __future__ import annotations
 
@@ -200,7 +200,9 @@ def test_viewing_another_card_keeps_a_half_typed_reason(office: Office, visit: V
     expect(visitor.card(first.pk).locator("[name=reason]")).to_have_value("half a rea")
 
 
-def test_the_e_key_focuses_the_field_that_the_call_changes(office: Office, visit: Visit) -> None:
+def test_the_e_key_focuses_the_field_whose_value_the_call_changes(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, card)

@@ -23,7 +23,7 @@ REASON = "Borealis has just called us: leave “it” alone."
 
 @pytest.fixture
 def records(office: Office, model: ModelServer) -> list[Record]:
-    """Create two records, and an employee whose model searches them, requests a change of each, and
+    """Create two records, and an employee whose model searches them, requests a change to each, and
     answers."""
     office.workshop.connect(model.url)
     records = [office.workshop.record(name=name) for name in ("Acme Corp", "Borealis Freight")]
@@ -224,7 +224,7 @@ def test_a_message_resumes_an_ended_run(office: Office, model: ModelServer) -> N
     assert heard.count("run_finished") == 2
 
 
-def test_one_of_fifty_simultaneous_approvals_over_http_succeeds(office: Office) -> None:
+def test_only_one_of_fifty_simultaneous_approvals_over_http_succeeds(office: Office) -> None:
     office.workshop.play(asking(call("probe.effect", name="pay")))
     run = office.submit()
     (card,) = office.await_cards(run.pk)

@@ -52,7 +52,7 @@ class TestAQuestion:
         office.await_end(run.pk)
         assert statuses(run) == [CallStatus.SUCCEEDED]
 
-    def test_remains_the_reason_to_wait_once_the_other_card_is_decided(
+    def test_remains_the_reason_why_its_run_waits_once_the_other_card_is_decided(
         self, office: Office, visit: Visit
     ) -> None:
         may_ask(office.workshop.employee)

@@ -1,5 +1,5 @@
-"""In a browser: a schedule is previewed, created, paused, resumed and cancelled; no page scrolls
-sideways at any width."""
+"""In a browser: a schedule is previewed, created, paused, resumed and cancelled; the pages do not
+scroll sideways at any width."""
 
 from __future__ import annotations
 

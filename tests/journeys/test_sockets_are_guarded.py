@@ -1,5 +1,5 @@
-"""A socket opens only for members of the run's organization and our own pages, and closes when
-access ends."""
+"""A socket opens only for members of the run's organization, from pages of our own site, and closes
+when access ends."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def run(office: Office) -> Run:
 def browser_headers(
     office: Office, member: Membership | None = None, origin: str = ""
 ) -> dict[str, str]:
-    """Return the headers of our own page, or of another origin, with this person's
-    session if a person is given."""
+    """Return the headers that a page of our site, or of another origin, sends; with this person's
+    session, if a person is given."""
     cookie = (
         {"Cookie": f"{settings.SESSION_COOKIE_NAME}={office.session(member)}"} if member else {}
     )
@@ -77,8 +77,8 @@ def close_code(office: Office, path: str, headers: dict[str, str]) -> int | None
 
 
 @pytest.mark.parametrize("path", PATHS)
-class TestASocketWithoutALogin:
-    def test_is_closed(self, office: Office, run: Run, path: str) -> None:
+class TestASocket:
+    def test_is_closed_without_a_login(self, office: Office, run: Run, path: str) -> None:
         assert close_code(office, path.format(run=run.pk), browser_headers(office)) == NO_LOGIN
 
     def test_is_refused_with_a_wrong_token_despite_a_valid_session(
@@ -100,13 +100,13 @@ class TestASocketWithoutALogin:
     @pytest.mark.parametrize(
         "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"]
     )
-    def test_no_handshake_from_another_origin_succeeds_even_with_a_session(
+    def test_is_refused_from_another_origin_even_with_a_session(
         self, office: Office, run: Run, path: str, origin: str
     ) -> None:
         headers = browser_headers(office, office.member("admin"), origin)
         assert get_refusal(office, path.format(run=run.pk), headers) == 403
 
-    def test_no_handshake_with_a_session_and_without_an_origin_succeeds(
+    def test_is_refused_with_a_session_but_without_an_origin(
         self, office: Office, run: Run, path: str
     ) -> None:
         headers = browser_headers(office, office.member("admin"))
@@ -148,7 +148,9 @@ class TestTheSocketOfAMember:
             }
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver", "admin"])
-    def test_can_watch_a_run_in_every_role(self, office: Office, run: Run, role: str) -> None:
+    def test_shows_a_run_to_members_with_any_role(
+        self, office: Office, run: Run, role: str
+    ) -> None:
         for headers in (
             browser_headers(office, office.member(role)),
             office.api_client(role).headers,

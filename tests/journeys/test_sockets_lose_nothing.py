@@ -1,4 +1,4 @@
-"""A socket delivers every event once and in order: to a slow reader, in a burst, and after a long
+"""A socket sends every event once and in order: to a slow reader, in a burst, and after a long
 silence."""
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def test_a_socket_stays_open_through_7_s_of_silence(office: Office) -> None:
 
 
 def test_hints_arrive_again_when_redis_is_back(office: Office) -> None:
-    """Check a socket that was open before Redis became unavailable, and one that was opened
-    meanwhile."""
+    """Check one socket that was open before Redis became unavailable, and one that was opened while
+    it was unavailable."""
     office.recorder.hold("gate")
     office.workshop.play(asking(call("probe.gate", name="gate")))
     operator = office.api_client("operator")

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.once
 STILL = 0.02
 """The maximum sum of a page's layout shifts; browsers call 0.1 good."""
 WITH_A_LINE_MORE = 0.05
-"""The maximum if a result needs one line more than its placeholder, on a phone that shows the
-content below."""
+"""The maximum on a phone, which shows the content below, if a result needs one more line than its
+placeholder."""
 SIZES = pytest.mark.parametrize(
     ("width", "height"), [(1440, 900), (360, 740)], ids=["wide", "narrow"]
 )
@@ -61,8 +61,8 @@ GATES = ("one", "two", "three")
 
 
 def queue_three_gates_and_a_card(office: Office, model: ModelServer) -> None:
-    """Set the model's responses: three parallel calls, a change beside another call, and a held
-    response."""
+    """Set the model's responses: three parallel calls, a change in parallel with another call, and
+    a held response."""
     office.workshop.connect(model.url)
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
     for gate in (*GATES, "four"):
@@ -77,7 +77,7 @@ def queue_three_gates_and_a_card(office: Office, model: ModelServer) -> None:
 
 
 @SIZES
-def test_a_running_run_shifts_nothing_on_its_page_and_keeps_its_lines(
+def test_a_running_run_does_not_shift_its_page_and_keeps_its_lines(
     office: Office, visit: Visit, model: ModelServer, width: int, height: int
 ) -> None:
     queue_three_gates_and_a_card(office, model)
@@ -146,7 +146,7 @@ def play_a_gate_and_a_card(office: Office) -> None:
 
 
 @SIZES
-def test_new_runs_and_cards_move_nothing_on_the_start_page(
+def test_new_runs_and_cards_do_not_shift_the_start_page(
     office: Office, visit: Visit, width: int, height: int
 ) -> None:
     play_a_gate_and_a_card(office)
@@ -166,7 +166,7 @@ def test_new_runs_and_cards_move_nothing_on_the_start_page(
 
 
 @SIZES
-def test_a_new_card_moves_nothing_in_the_inbox(
+def test_a_new_card_does_not_shift_the_inbox(
     office: Office, visit: Visit, width: int, height: int
 ) -> None:
     play_a_gate_and_a_card(office)

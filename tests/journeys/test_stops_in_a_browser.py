@@ -102,7 +102,7 @@ def test_an_open_page_of_a_run_reports_that_its_employee_was_stopped(
     office.workshop.cancel(run)
 
 
-def test_the_last_line_of_a_run_is_the_same_live_and_after_loading(
+def test_the_last_line_of_a_run_looks_the_same_on_live_and_reloaded_pages(
     office: Office, visit: Visit
 ) -> None:
     run = start_waiting_run(office)

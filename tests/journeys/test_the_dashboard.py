@@ -52,7 +52,7 @@ def test_a_task_can_be_assigned_with_the_keyboard_alone(office: Office, visit: V
     assert (run.employee.name, run.task) == ("Zoe", EXAMPLES[0])
 
 
-def test_a_typed_task_is_started_with_one_shortcut(office: Office, visit: Visit) -> None:
+def test_one_shortcut_starts_a_typed_task(office: Office, visit: Visit) -> None:
     office.workshop.play(answer="Hello.")
     visitor = visit("operator")
     visitor.page.goto("/")
@@ -61,7 +61,7 @@ def test_a_typed_task_is_started_with_one_shortcut(office: Office, visit: Visit)
     assert load_run(visitor.run_id()).task == "Say hello"
 
 
-def test_focusing_the_task_field_neither_scrolls_nor_moves_links(
+def test_focusing_the_task_field_does_not_scroll_the_page_or_move_links(
     office: Office, visit: Visit
 ) -> None:
     visitor = visit("operator")

@@ -111,7 +111,8 @@ def test_the_palette_finds_and_opens_pages_by_keyboard(office: Office, visit: Vi
 
 
 def test_enter_opens_the_result_for_the_last_typed_text(office: Office, visit: Visit) -> None:
-    """Enter pressed right after the last letter waits for the results of the whole text."""
+    """If Enter is pressed right after the last letter, it waits for the results for the whole
+    text."""
     page = visit("viewer").page
     page.goto("/runs/")
     press(page, "Control+k")

@@ -1,5 +1,5 @@
-"""The inbox in a browser: single keys move, open, decide and undo, each only once; and the page
-shows the number of cards."""
+"""The inbox in a browser: single keys select, open, decide and undo, and each press acts only once;
+the page shows the number of cards."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def toast(visitor: Visitor) -> Locator:
 
 
 def assert_selected(visitor: Visitor, card: Approval) -> None:
-    """Check that the row is selected, and only its card is shown beside the list."""
+    """Check that the row is selected, and that only the card of this row is shown next to the
+    list."""
     expect(row(visitor, card).locator("a")).to_have_attribute("aria-current", "true")
     expect(visitor.page.locator("[data-row] > a[aria-current]")).to_have_count(1)
     expect(visitor.page.locator("[data-pane] > [data-card]")).to_have_count(1)
@@ -81,7 +82,7 @@ def assert_selected(visitor: Visitor, card: Approval) -> None:
     await_that(lambda: visitor.page.evaluate(SETTLED), "a person can have seen the card")
 
 
-def test_the_first_card_is_shown_and_nothing_has_the_focus(office: Office, visit: Visit) -> None:
+def test_the_first_card_is_shown_without_a_focused_element(office: Office, visit: Visit) -> None:
     first, *_ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -177,7 +178,7 @@ def test_the_d_key_accepts_a_reason_in_free_text(office: Office, visit: Visit) -
     assert Approval.objects.get(pk=first.pk).reason == "adj auk? 12"
 
 
-def test_no_key_approves_while_a_reason_is_typed(office: Office, visit: Visit) -> None:
+def test_keys_do_not_approve_a_card_while_a_reason_is_typed(office: Office, visit: Visit) -> None:
     first, second, _ = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -227,7 +228,9 @@ def test_escape_leaves_a_form_and_keeps_its_edits(office: Office, visit: Visit) 
     expect(shown.locator(".approve-button")).to_be_disabled()
 
 
-def test_no_single_key_approves_a_destructive_card(office: Office, visit: Visit) -> None:
+def test_a_destructive_card_cannot_be_approved_with_a_single_key(
+    office: Office, visit: Visit
+) -> None:
     (card,) = waiting(office, 1, deletes=True)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, card)

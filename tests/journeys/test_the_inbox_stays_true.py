@@ -1,5 +1,5 @@
-"""The inbox stays correct while cards load, change, snooze and conflict: no key and no click acts
-on the wrong card."""
+"""The inbox stays correct while cards load, change, are snoozed and conflict: keys and clicks never
+act on the wrong card."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ PRESS_2_ONCE_SHOWN = """(id) => {
   };
   look();
 }"""
-"""Presses 2 once the card is shown; runs in the page, because a call from the test may come only
-after the card can be read."""
+"""Presses 2 as soon as the card is shown. This runs in the page, because a call from the test might
+arrive only after the card has been shown long enough to be read."""
 
 
 def said(visitor: Visitor) -> str:
@@ -57,7 +57,7 @@ def edit(office: Office, card: Approval) -> Approval:
 @feature(
     "The inbox", "No key decides a card while another one is selected", "static/js/inbox/inbox.js"
 )
-def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: Visit) -> None:
+def test_keys_do_not_decide_a_card_while_another_is_selected(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -89,7 +89,9 @@ def test_no_key_decides_a_card_while_another_is_selected(office: Office, visit: 
     "Cards on the same target name each other as soon as they arrive",
     "static/js/inbox/pane.js",
 )
-def test_cards_on_the_same_target_refer_to_each_other_at_once(office: Office, visit: Visit) -> None:
+def test_cards_with_the_same_target_refer_to_each_other_immediately(
+    office: Office, visit: Visit
+) -> None:
     record = office.workshop.record(name="Shared")
     change = call("data.updateRecord", record_id=str(record.pk), changes={"status": "inactive"})
     office.workshop.play(asking(change))
@@ -112,7 +114,7 @@ def test_cards_on_the_same_target_refer_to_each_other_at_once(office: Office, vi
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_after_an_edit_elsewhere_the_new_card_is_decided_and_the_next_card_selected(
+def test_keys_decide_the_new_card_after_an_edit_elsewhere_and_then_select_the_next_card(
     office: Office, visit: Visit
 ) -> None:
     first, second = waiting(office, 2)
@@ -145,7 +147,7 @@ def test_a_snoozed_card_stays_away_even_if_replaced_and_returns_on_time(
     expect(row(visitor, replacement)).to_be_visible()
 
 
-def test_the_u_key_undoes_one_approval_after_the_other(office: Office, visit: Visit) -> None:
+def test_the_u_key_undoes_approvals_one_after_another(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
     for card in (first, second):
@@ -165,9 +167,7 @@ def test_the_u_key_undoes_one_approval_after_the_other(office: Office, visit: Vi
     expect(rows(visitor)).to_have_count(2)
 
 
-def test_the_focus_follows_the_selection_and_never_jumps_to_the_page(
-    office: Office, visit: Visit
-) -> None:
+def test_the_focus_follows_the_selection_and_is_never_lost(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     row(visitor, first).locator("a").focus()
@@ -179,7 +179,7 @@ def test_the_focus_follows_the_selection_and_never_jumps_to_the_page(
     office.workshop.undo(Approval.objects.get(pk=second.pk))
 
 
-def test_a_removed_row_passes_its_focus_to_the_next(office: Office, visit: Visit) -> None:
+def test_the_focus_moves_from_a_removed_row_to_the_next_row(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -212,7 +212,7 @@ def test_enter_focuses_the_answer_and_a_digit_answers_only_the_question_that_was
     )
 
 
-def test_a_decision_fills_a_truncated_list_again(office: Office, visit: Visit) -> None:
+def test_a_truncated_list_is_refilled_after_a_decision(office: Office, visit: Visit) -> None:
     first, second, third = waiting(office)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)
@@ -226,7 +226,9 @@ def test_a_decision_fills_a_truncated_list_again(office: Office, visit: Visit) -
     expect(rows(visitor)).to_have_count(2)
 
 
-def test_new_cards_appear_at_their_place_when_sorted_by_risk(office: Office, visit: Visit) -> None:
+def test_new_cards_appear_at_the_right_place_when_the_list_is_sorted_by_risk(
+    office: Office, visit: Visit
+) -> None:
     (deletion,) = waiting(office, 1, deletes=True)
     visitor = in_the_inbox(visit)
     visitor.page.goto("/approvals/?sort=risk")

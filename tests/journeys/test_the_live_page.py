@@ -1,4 +1,4 @@
-"""The live panel loses no line and shows none twice, whatever happens to the page, its socket or
+"""The live panel shows every line exactly once, no matter what happens to the page, its socket or
 the web process."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.once
 
 
 def gates_and_calls(*gates: str) -> list[dict[str, object]]:
-    """Build a pass for each gate: two quick reads beside one that waits at the gate."""
+    """Build a pass for each gate: two quick reads, and one that waits at the gate."""
     reads = [
         call("utility.calculate", operation="add", a=1, b=number)
         for number in range(2 * len(gates))
@@ -110,7 +110,7 @@ window.WebSocket = class extends Plain {
 };"""
 
 
-def test_a_line_is_added_about_as_fast_to_5000_lines_as_at_the_beginning(
+def test_adding_a_line_to_5000_lines_is_about_as_fast_as_adding_the_first_lines(
     office: Office, visit: Visit
 ) -> None:
     office.workshop.play(asking(call("utility.calculate", operation="add", a=1, b=2)))
@@ -153,7 +153,7 @@ def test_an_updated_line_keeps_its_open_details_and_its_focus(office: Office, vi
 PASS_HEADS = "(all) => all.map((line) => line.innerHTML)"
 
 
-def test_a_pass_is_the_same_live_and_after_loading(office: Office, visit: Visit) -> None:
+def test_a_pass_looks_the_same_on_live_and_reloaded_pages(office: Office, visit: Visit) -> None:
     """The server draws the figures of a pass and its part of the timeline only once, for live and
     loaded pages."""
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(14)]
@@ -198,7 +198,7 @@ def test_a_pass_is_the_same_live_and_after_loading(office: Office, visit: Visit)
     assert passes.evaluate_all(PASS_HEADS) == live
 
 
-def test_the_badge_is_the_same_live_and_after_loading(office: Office, visit: Visit) -> None:
+def test_the_badge_looks_the_same_on_live_and_reloaded_pages(office: Office, visit: Visit) -> None:
     may_ask(office.workshop.employee)
     office.recorder.hold("one")
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}

@@ -1,4 +1,4 @@
-"""The run page in a browser: its bar, following the newest line, late viewers, and the playback
+"""The run page in a browser: the bar, scrolling to the newest line, late viewers, and the playback
 with its export."""
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def test_the_bar_shows_the_runs_state_and_links_to_the_card_that_it_waits_for(
 
 
 def play_gates(office: Office, *later: dict[str, Any]) -> list[str]:
-    """Script four passes, each with a gate and three more lines, and the `later` passes; hold the
-    gates and return their names."""
+    """Script four passes, each with a gate and three more lines, and then the `later` passes; hold
+    the gates, and return the names of the gates."""
     gates = [f"gate {number}" for number in range(4)]
     reads = [call("utility.calculate", operation="add", a=1, b=number) for number in range(12)]
     for gate in gates:
@@ -262,7 +262,7 @@ def test_a_run_can_be_played_back_and_exported(
     page.close()
 
 
-def test_a_link_to_a_moment_opens_that_moment_whatever_the_playback_skips(
+def test_a_link_to_a_moment_opens_that_moment_whether_or_not_the_playback_skips_waiting(
     office: Office, visit: Visit
 ) -> None:
     changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}

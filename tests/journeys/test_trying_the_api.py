@@ -1,5 +1,5 @@
-"""The REST API page: operations that only read have example ids, and operations that change
-something have none."""
+"""The REST API page: operations that only read have example ids; operations that change something
+do not."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ CHANGES = {
 }
 
 
-def test_operations_that_change_something_have_no_example_ids(office: Office, visit: Visit) -> None:
+def test_operations_that_change_something_do_not_have_example_ids(
+    office: Office, visit: Visit
+) -> None:
     run, card = start_waiting_run(office)
     page = visit("admin").page
     page.goto("/api/docs")

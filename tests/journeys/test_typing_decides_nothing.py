@@ -1,4 +1,5 @@
-"""Typed letters decide nothing in any control; they decide only if nothing is open or focused."""
+"""Letters typed into a control never decide a card; keys decide only if no control is open or
+focused."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ CLOSE_AND_PRESS = """(summary) => {
 }"""
 
 
-# Returns true if the key decided: a decision locks its card at once.
+# Returns true if the key decided: a decision locks its card immediately.
 COMPOSE = """() => {
   const key = new KeyboardEvent("keydown", { key: "a", isComposing: true, bubbles: true, cancelable: true });
   document.body.dispatchEvent(key);
@@ -78,7 +79,7 @@ def switch_keys_on(visitor: Visitor) -> None:
     "Typing never decides a card, whatever control has the focus",
     "static/js/frame/key_guard.js",
 )
-def test_a_sentence_typed_into_each_control_of_each_page_decides_nothing(
+def test_a_sentence_typed_into_each_control_of_each_page_does_not_decide_a_card(
     office: Office, visit: Visit
 ) -> None:
     first, *_ = waiting(office, 2)
@@ -105,7 +106,7 @@ def test_a_sentence_typed_into_each_control_of_each_page_decides_nothing(
 
 
 @pytest.mark.parametrize("form", [".save-view", ".deny"])
-def test_no_key_decides_while_a_closed_form_has_the_focus(
+def test_keys_do_not_decide_while_a_closed_form_has_the_focus(
     office: Office, visit: Visit, form: str
 ) -> None:
     first, *_ = waiting(office, 2)
@@ -146,7 +147,7 @@ def test_an_opened_form_receives_the_following_letters(office: Office, visit: Vi
 
 
 @pytest.mark.parametrize("form", [".save-view", ".deny", ".edit"])
-def test_no_key_decides_beside_an_open_form_and_escape_closes_it(
+def test_keys_do_not_decide_a_card_while_a_form_is_open_and_escape_closes_the_form(
     office: Office, visit: Visit, form: str
 ) -> None:
     first, *_ = waiting(office, 2)
@@ -176,7 +177,7 @@ def test_a_key_decides_while_details_without_a_form_are_open(office: Office, vis
     office.workshop.undo(Approval.objects.get(pk=first.pk))
 
 
-def test_no_key_decides_while_a_menu_or_a_dialog_is_open(office: Office, visit: Visit) -> None:
+def test_keys_do_not_decide_while_a_menu_or_a_dialog_is_open(office: Office, visit: Visit) -> None:
     first, second = waiting(office, 2)
     visitor = in_the_inbox(visit)
     assert_selected(visitor, first)

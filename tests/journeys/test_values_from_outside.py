@@ -1,5 +1,5 @@
-"""In a browser: a card names a value from outside, and its link leads to the line of the call that
-returned it."""
+"""In a browser: a card points out a value from outside, and its link leads to the line of the call
+that returned this value."""
 
 from __future__ import annotations
 

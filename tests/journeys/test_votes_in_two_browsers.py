@@ -1,5 +1,5 @@
-"""Cards that need two people: a vote appears wherever the card is open, and the next press warns
-first."""
+"""Cards that need two people: one person's vote appears wherever the card is open, and another
+person's next press only warns."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def standing(visitor: Visitor, card: Approval) -> Locator:
     "static/js/cards/votes.js",
 )
 @pytest.mark.every_commit
-def test_a_vote_and_its_withdrawal_reach_the_inbox_the_card_and_the_run(
+def test_a_vote_and_its_withdrawal_appear_in_the_inbox_on_the_card_and_on_the_run_page(
     office: Office, visit: Visit
 ) -> None:
     (card,) = waiting(office, 1)
@@ -109,7 +109,7 @@ def test_a_vote_and_its_withdrawal_are_announced_and_warn_before_a_denial(
     await_that(lambda: get_status(card) == ApprovalStatus.DENIED, "the second press denies")
 
 
-def test_a_persons_own_vote_elsewhere_removes_the_buttons_without_a_warning(
+def test_a_vote_by_the_same_person_elsewhere_removes_the_buttons_without_a_warning(
     office: Office, visit: Visit
 ) -> None:
     (card,) = waiting(office, 1)
@@ -125,7 +125,7 @@ def test_a_persons_own_vote_elsewhere_removes_the_buttons_without_a_warning(
     assert not Vote.objects.filter(withdrawn_at=None).exists()
 
 
-def test_a_deputy_sees_that_both_share_one_vote_and_cannot_approve(
+def test_a_deputy_sees_that_the_represented_member_has_approved_and_cannot_approve_too(
     office: Office, visit: Visit
 ) -> None:
     (card,) = waiting(office, 1)

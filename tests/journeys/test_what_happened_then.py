@@ -1,4 +1,4 @@
-"""In a browser: an open screen shows the outcome of a decided card without a reload."""
+"""In a browser: open pages show the outcome of a decided card without a reload."""
 
 from __future__ import annotations
 

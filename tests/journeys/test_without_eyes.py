@@ -1,4 +1,4 @@
-"""The inbox with screen readers, magnification, system colors, and on a slow link."""
+"""The inbox used with screen readers, magnification or system colors, or over a slow link."""
 
 from __future__ import annotations
 

@@ -127,7 +127,9 @@ def test_a_card_can_be_snoozed_and_moved_back(office: Office, visit: Visit) -> N
         expect(page.locator("[data-row]")).to_have_count(1)
 
 
-def test_a_run_can_get_a_message_continue_and_be_cancelled(office: Office, visit: Visit) -> None:
+def test_a_run_can_receive_a_message_continue_and_be_cancelled(
+    office: Office, visit: Visit
+) -> None:
     office.workshop.allow_passes(1)
     office.workshop.play(asking(call("probe.sleep", ms=0)), answer="Here I am.")
     visitor = visit("operator", scripts=False)

@@ -1,4 +1,4 @@
-"""A person in a browser: their actions, the content of their pages, and errors on them."""
+"""A person in a browser: their actions, the content of their pages, and the errors on them."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ class Visitor:
         self.page.goto(f"/runs/{run_id}/")
 
     def approve(self, card: Locator) -> None:
-        """Press Approve once the card has stayed in place longer than it ignores clicks; retry if
-        it moved at that moment."""
+        """Press Approve after the card has stayed in place for longer than it ignores clicks; try
+        again if the card moved at that moment."""
         for _ in range(3):
             self.await_stillness(card)
             card.evaluate(HIDE_NOTE)  # a note about an earlier click says nothing about this one
@@ -103,7 +103,7 @@ class Visitor:
         await_that(lambda: card.evaluate(STILL) > STANDS_STILL_S * 1000, "the card does not move")
 
     def block_sockets(self) -> None:
-        """Keep the sockets of all later pages silent, so that they learn of no change made
+        """Keep the sockets of all later pages silent, so that they do not learn of changes made
         elsewhere."""
         self.page.route_web_socket(re.compile("/ws/"), lambda _socket: None)
 

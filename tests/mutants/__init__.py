@@ -1,1 +1,2 @@
-"""`make mutants`: weakens one guard at a time and runs its tests, which must notice."""
+"""`make mutants`: weaken one guard at a time and run the tests of that guard, one of which must
+fail."""

@@ -1,5 +1,5 @@
-"""Weaken guards one by one in a copy of the project, run the tests next to each, and list every
-guard whose loss no test noticed."""
+"""Weaken guards one by one in a copy of the project, run the tests next to each guard, and list the
+guards that can be weakened without a failing test."""
 
 from __future__ import annotations
 

@@ -49,13 +49,13 @@ class Edit:
 
     @property
     def name(self) -> str:
-        """A name that stays the same while other lines of the file move."""
+        """A name that stays the same when other lines of the file move."""
         again = f" #{self.repeat + 1}" if self.repeat else ""
         return f"{self.function or 'module'}: {_one_line(self.before)} -> {_one_line(self.after) or 'nothing'}{again}"
 
     @property
     def rank(self) -> str:
-        """A stable, arbitrary order, so that a sample stays the same from day to day."""
+        """A stable, arbitrary rank, so that a sample stays the same from day to day."""
         return hashlib.sha256(self.name.encode()).hexdigest()
 
     def apply(self, source: str) -> str:
@@ -103,7 +103,7 @@ class _Text:
         return self._source[self.start(node) : self.end(node)]
 
     def in_brackets(self, node: ast.expr) -> str:
-        """Return the text of an operand, in the brackets that it needs beside an operator."""
+        """Return the text of an operand, with the brackets that it needs next to an operator."""
         needs = isinstance(node, ast.NamedExpr | ast.BoolOp | ast.IfExp | ast.Compare | ast.Lambda)
         return f"({self.of(node)})" if needs else self.of(node)
 

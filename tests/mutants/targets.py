@@ -25,10 +25,11 @@ FEW = 6
 
 @dataclass(frozen=True)
 class Target:
-    """Files whose guards are weakened one by one, and the tests that must notice, quickest first.
+    """Files whose guards are weakened one by one, and the tests that must then fail, quickest
+    first.
 
     Attributes:
-        most: the largest number of edits in a sample of each file.
+        most: the maximum number of edits of each file in a sample.
         only: an edit counts only if the removed part contains this.
     """
 
@@ -38,7 +39,8 @@ class Target:
     only: str = ""
 
     def edits(self) -> list[Mutant]:
-        """Return every mutant of these files; the mutants that are in every sample come first."""
+        """Return every mutant of these files, starting with the mutants that are in every
+        sample."""
         found = []
         for file in self.files:
             edits = [each for each in find_edits((ROOT / file).read_text()) if self._counts(each)]
@@ -99,7 +101,7 @@ def leaves_out(edit: Edit, text: str) -> bool:
 
 def organization_filters(files: str, tests: str) -> Target:
     """Name the lookups within one organization in the matching files. The tests of access come
-    last, or first if there are many others."""
+    last, or first if there are many other tests."""
     named = [path for path in sorted(ROOT.glob(files)) if _has_lookup(path)]
     found = [path for pattern in tests.split() for path in sorted(ROOT.glob(f"tests/{pattern}.py"))]
     others = [path.relative_to(ROOT).as_posix() for path in found]
@@ -418,5 +420,5 @@ ALWAYS = {
     f"agents/runs/engine/lease.py Lease.is_valid_for: {_OWN_EPOCH} -> ((run.lease_owner == OWNER))",
     f"agents/worker/sweeper.py _take_expired: {_LATE_RENEWAL} -> False",
 }
-"""Mutants that are a part of every sample: the last checks before a write, a takeover and a
-renewal."""
+"""Mutants that are part of every sample: the last checks before a write, before a takeover and
+before a renewal."""

@@ -1,4 +1,4 @@
-"""The mutation run finds the edits that it claims to find, and every excused guard exists."""
+"""The mutation run finds every kind of edit that it describes, and every excused guard exists."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_route_is_not_mistaken_for_a_lookup() -> None:
     ] == []
 
 
-def test_an_edit_finds_its_place_after_letters_of_several_bytes() -> None:
+def test_an_edit_after_multibyte_characters_is_made_at_the_right_place() -> None:
     source = 'text = "Zürich ✓" if not found else ""\n'
     edit = next(each for each in find_edits(source) if each.kind == "not")
     assert edit.apply(source) == 'text = "Zürich ✓" if (found) else ""\n'
@@ -55,7 +55,7 @@ def test_every_target_has_guards_and_tests() -> None:
         assert target.tests
 
 
-def test_every_named_mutant_exists_and_every_excuse_has_a_reason() -> None:
+def test_every_named_mutant_exists_and_every_excused_mutant_has_a_reason() -> None:
     names = {mutant.name for target in TARGETS for mutant in target.edits()}
     assert [
         name for name, reason in EQUIVALENT.items() if name not in names or len(reason.split()) < 4

@@ -13,7 +13,7 @@ import pytest
 
 FOLDER = Path(__file__).parent
 ASSISTANTS = FOLDER / "assistants"
-"""The coding assistants, which are so large that only the whole sets install them."""
+"""The coding assistants, which are so large that they are installed only for runs of all tests."""
 _MISSING = (
     "These tests need npm, which the development requirements bring; it was not found or failed"
 )
@@ -24,8 +24,8 @@ class NodeMissingError(Exception):
 
 
 def require_node(folder: Path = FOLDER) -> str:
-    """Return the path of Node with the packages installed; without npm, fail in CI and skip
-    elsewhere, saying so."""
+    """Return the path of Node with the packages installed; without npm, fail the test in CI and
+    skip it elsewhere, with the reason."""
     try:
         return find_node(folder)
     except NodeMissingError as error:
@@ -38,7 +38,8 @@ def find_node(folder: Path = FOLDER) -> str:
     """Return the path of Node; install the packages if the lock has changed.
 
     Raises:
-        NodeMissingError: npm is missing, or could not install them; the text gives the reason.
+        NodeMissingError: npm is missing or could not install the packages; the text gives the
+            reason.
     """
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

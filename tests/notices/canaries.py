@@ -1,5 +1,5 @@
-"""Canaries in every field that models, tools and people write, and a search for them in every sent
-message."""
+"""Put canaries into every field that models, tools and people write, and search every sent message
+for them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ KEPT = frozenset(
         "client_request_id",
     }
 )
-"""Fields with a fixed value or form beyond their type."""
+"""Fields whose values are more restricted than their types."""
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ def fill(row: Model) -> list[str]:
 
 
 def is_free(field: Field[object, object]) -> bool:
-    """Return True for a text or JSON field whose value is not fixed, as a state, a digest or the
-    name of a tool is."""
+    """Return True for a text or JSON field whose value is free, unlike a state, a digest or the
+    name of a tool."""
     is_text = isinstance(field, CharField | TextField) and not field.choices
     is_hash = field.name.endswith(("digest", "hash", "signature", "key")) or field.name == "shape"
     return (is_text or isinstance(field, JSONField)) and not is_hash and field.name not in KEPT

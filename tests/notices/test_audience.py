@@ -1,4 +1,4 @@
-"""The people who are notified: those who can act, through confirmed channels, by their
+"""The people who are notified: those who can act, through confirmed channels, according to their
 preferences."""
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def test_an_ended_run_notifies_its_followers(world: World) -> None:
     assert tell(NoticeKind.RUN_ENDED, run) == ["viewer"]
 
 
-def test_inactive_people_and_unconfirmed_addresses_get_nothing(world: World) -> None:
+def test_inactive_people_and_unconfirmed_addresses_are_not_notified(world: World) -> None:
     world.users["admin"].is_active = False
     world.users["admin"].save()
     Channel.objects.filter(membership=world.member("approver")).update(confirmed_at=None)

@@ -1,5 +1,5 @@
-"""No notification contains a value: every field of a card has a canary, and the search would find
-it."""
+"""No notification contains a value: every field of a card contains a canary, which the search would
+find."""
 
 from __future__ import annotations
 

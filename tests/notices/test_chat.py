@@ -1,5 +1,5 @@
 """Chat services: notifications reach fake services over real HTTP, through the guarded client, and
-no other host."""
+are never sent to another host."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_card_is_sent_to_ntfy(world: World, server: ChatServer, ntfy: str) -> 
 
 
 def test_a_card_is_sent_to_a_mattermost_webhook(world: World, server: ChatServer) -> None:
-    """Slack's webhooks have the same form, but its servers cannot run on this machine."""
+    """Slack's webhooks have the same form, but Slack's server cannot run on this machine."""
     confirm(add_chat(world.member("approver"), f"mmost://127.0.0.1:{server.port}/{'a' * 26}"))
     tell_card(world)
     assert server.paths == [f"/hooks/{'a' * 26}"]
@@ -100,7 +100,7 @@ class TestSharedChannel:
     def shared(self, world: World, ntfy: str) -> Channel:
         return confirm(add_chat(world.member("admin"), ntfy, is_shared=True))
 
-    def test_gets_cards_once_and_no_private_notices_of_runs(
+    def test_gets_each_card_once_but_does_not_get_private_notices_of_runs(
         self, world: World, server: ChatServer, shared: Channel
     ) -> None:
         tell_card(world)
@@ -110,7 +110,7 @@ class TestSharedChannel:
         assert len(server.bodies) == 1
 
     @pytest.mark.parametrize("kind", ChannelKind)
-    def test_of_another_kind_than_chat_gets_nothing(
+    def test_of_a_kind_other_than_chat_gets_nothing(
         self, world: World, shared: Channel, caplog: pytest.LogCaptureFixture, kind: ChannelKind
     ) -> None:
         Channel.objects.filter(pk=shared.pk).update(kind=kind)
@@ -151,7 +151,7 @@ class TestSharedChannel:
         assert not server.bodies
 
 
-def test_a_name_becomes_neither_a_mention_nor_a_link(
+def test_a_name_does_not_become_a_mention_or_a_link(
     world: World, server: ChatServer, ntfy: str
 ) -> None:
     world.employee.name = "<!channel> @everyone [win](https://evil.example) *now*"
@@ -282,7 +282,7 @@ def test_plain_http_is_refused_when_it_is_added(world: World, settings: Settings
         add_chat(world.member("approver"), "ntfy://ntfy.sh/alerts")
 
 
-def test_many_notices_become_one_line_with_a_link(
+def test_many_notices_are_summarized_in_one_line_with_a_link(
     world: World, server: ChatServer, ntfy: str
 ) -> None:
     confirm(add_chat(world.member("approver"), ntfy))
@@ -325,7 +325,7 @@ def test_a_refusal_ends_a_delivery_and_an_outage_leaves_it_waiting(
     "An address of a chat service appears in no log, page, error or audit entry",
     "agents/deliveries/channels/chat.py",
 )
-def test_an_address_appears_on_no_page_and_in_no_log_audit_entry_or_delivery(
+def test_an_address_does_not_appear_on_pages_or_in_logs_audit_entries_or_deliveries(
     world: World, server: ChatServer, ntfy: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)

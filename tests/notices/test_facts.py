@@ -92,7 +92,7 @@ def test_an_event_of_a_type_without_a_notice_is_refused(workshop: Workshop) -> N
         list(rows.list_notices(voted))
 
 
-def test_a_rolled_back_fact_creates_no_notice(workshop: Workshop) -> None:
+def test_a_rolled_back_fact_does_not_create_a_notice(workshop: Workshop) -> None:
     card = make_card(workshop)
 
     def fail() -> None:
@@ -139,7 +139,7 @@ def test_a_card_that_expires_soon_creates_one_notice(workshop: Workshop) -> None
     [(timedelta(days=5), timedelta(days=2)), (timedelta(hours=1), timedelta(hours=23))],
     ids=["there is time", "it lives for a day and is new"],
 )
-def test_a_card_that_is_new_or_not_near_expiry_creates_no_expiry_notice(
+def test_a_card_that_is_new_or_not_near_expiry_does_not_create_an_expiry_notice(
     workshop: Workshop, lived: timedelta, left: timedelta
 ) -> None:
     age(make_card(workshop), lived=lived, left=left)
@@ -161,7 +161,7 @@ def test_a_failed_run_creates_a_notice(workshop: Workshop) -> None:
     assert list_kinds() == ["run_failed"]
 
 
-def test_a_notice_of_a_failed_run_names_no_later_success(workshop: Workshop) -> None:
+def test_a_notice_of_a_failed_run_does_not_mention_a_later_success(workshop: Workshop) -> None:
     workshop.play()
     run = workshop.submit("Do it")
     Run.objects.filter(pk=run.pk).update(deadline_at=Now() - timedelta(seconds=1))
@@ -269,7 +269,7 @@ def test_a_schedule_that_does_not_start_notifies_its_creator(workshop: Workshop)
     assert list_receivers(workshop) == ["acme-operator"]
 
 
-def test_a_schedule_that_is_skipped_twice_at_one_time_notifies_its_creator_twice(
+def test_a_schedule_that_skips_the_same_start_twice_notifies_its_creator_twice(
     workshop: Workshop,
 ) -> None:
     schedule = schedules.create(
@@ -329,7 +329,7 @@ def test_a_standing_grant_revoked_by_another_person_notifies_its_owner(
     assert list_receivers(workshop) == ["acme-approver"]
 
 
-def test_a_standing_grant_revoked_by_its_owner_is_a_fact_without_a_notice(
+def test_a_standing_grant_revoked_by_its_owner_creates_an_event_but_no_notice(
     workshop: Workshop,
 ) -> None:
     revoke_grant(workshop.approver, grant(workshop, "probe.effect", equals("name", "a")).pk)

@@ -1,5 +1,5 @@
-"""Scanners that open every link of a notification decide nothing, even with the reader's own
-session."""
+"""Scanners that open every link of a notification cannot decide a card, even if they use the
+reader's session."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_link_contains_only_the_number_of_the_card(links: list[str]) -> None:
     "Scanners that open every link of a notification decide nothing",
     "agents/web/views/pages.py",
 )
-def test_twenty_scanners_that_follow_every_link_decide_nothing(
+def test_twenty_scanners_that_follow_every_link_do_not_decide_the_card(
     world: World, links: list[str]
 ) -> None:
     """Half of the scanners have a session that may decide; all of them follow the addresses of

@@ -1,5 +1,5 @@
-"""Notifications on screens: when a card is closed, only its own notifications are removed, from
-each browser."""
+"""Notifications on screens: when a card is closed, its notifications are removed from every
+browser, and no others."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_browser_without_a_stored_host_gets_one_and_other_browsers_keep_theirs
     )
 
 
-def test_a_service_that_limits_silent_pushes_gets_none(
+def test_silent_pushes_are_not_sent_to_a_service_that_limits_them(
     world: World, service: PushService, channel: Channel
 ) -> None:
     Channel.objects.filter(pk=channel.pk).update(host=SILENT_PUSH_HOSTS[0])
@@ -157,7 +157,7 @@ def end_pauses() -> None:
     Delivery.objects.update(due_at=Now())
 
 
-def test_a_push_service_that_fails_once_is_asked_again_to_remove_the_notification(
+def test_removing_a_notification_is_retried_after_the_push_service_fails_once(
     service: PushService, channel: Channel, closed: int
 ) -> None:
     service.status = 503
@@ -172,7 +172,7 @@ def test_a_push_service_that_fails_once_is_asked_again_to_remove_the_notificatio
     assert (list_on_screen(channel), Channel.objects.get().failing_since) == ([], None)
 
 
-def test_a_withdrawal_that_failed_for_good_is_left_to_the_next_notification(
+def test_a_withdrawal_that_is_given_up_is_sent_with_the_next_notification(
     world: World, service: PushService, channel: Channel, closed: int
 ) -> None:
     service.status = 503

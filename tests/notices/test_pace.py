@@ -26,7 +26,7 @@ def test_a_pace_of_at_once_means_immediately_and_is_the_default() -> None:
     assert PaceRules().find_due_time("card", NOON) == NOON
 
 
-def test_cards_and_own_runs_default_to_at_once_and_other_notices_to_daily() -> None:
+def test_the_default_pace_is_at_once_for_cards_and_a_persons_own_runs_and_daily_otherwise() -> None:
     tomorrow = datetime(2026, 11, 28, 8, tzinfo=UTC)
     at_once = {kind for kind in NoticeKind if PaceRules().find_due_time(kind, NOON) == NOON}
     assert {
@@ -52,7 +52,7 @@ def test_cards_and_own_runs_default_to_at_once_and_other_notices_to_daily() -> N
     }
 
 
-def test_a_pace_of_never_gives_no_due_time() -> None:
+def test_a_pace_of_never_does_not_give_a_due_time() -> None:
     assert find(Pace.NEVER) is None
 
 

@@ -1,5 +1,5 @@
-"""Notices are created from committed events: each once, without statements in the transactions of
-runs."""
+"""Notices are created from committed events: each notice once, and without statements in the
+transactions of runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,9 @@ def list_statements_about_notices(act: Callable[[], object]) -> list[str]:
     "Notices are written after the commit of their fact, without a statement in the run's own transactions",
     "agents/notices/outbox.py",
 )
-def test_a_card_and_the_end_of_a_run_execute_no_statement_about_notices(workshop: Workshop) -> None:
+def test_a_card_and_the_end_of_a_run_do_not_execute_statements_about_notices(
+    workshop: Workshop,
+) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.submit()
     assert list_statements_about_notices(lambda: workshop.drive(run)) == []
@@ -59,7 +61,9 @@ def test_a_card_and_the_end_of_a_run_execute_no_statement_about_notices(workshop
     assert list_kinds() == ["card", "run_ended"]
 
 
-def test_a_batch_of_events_costs_a_constant_number_of_statements(workshop: Workshop) -> None:
+def test_reading_a_batch_of_events_executes_a_constant_number_of_statements(
+    workshop: Workshop,
+) -> None:
     counts = []
     for runs in (1, 1, 4):  # the first one creates the cursor
         for number in range(runs):
@@ -168,7 +172,7 @@ class TestEventsOfOrganizations:
         }
 
 
-def test_an_ordinary_undo_of_a_break_glass_approval_adds_no_break_glass_notice(
+def test_an_ordinary_undo_of_a_break_glass_approval_does_not_create_a_break_glass_notice(
     workshop: Workshop,
 ) -> None:
     Organization.objects.update(break_glass=True)

@@ -1,5 +1,5 @@
-"""The registry of senders: each kind of channel has a sender, and an unknown kind is never sent by
-another sender."""
+"""The registry of senders: each kind of channel has a sender, and a delivery of an unknown kind is
+never sent by the sender of another kind."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Sending: at least once, in one notification for all due notices, without values, with retries
-after a failure."""
+"""Due notices are sent at least once, together in one notification, without values, and again after
+a failure."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_notification_names_the_marks_of_its_card_without_their_values(
     assert CANARY not in received.message.as_string() + received.text
 
 
-def test_names_with_line_breaks_add_no_header(world: World, mail: MailServer) -> None:
+def test_names_with_line_breaks_cannot_add_a_header(world: World, mail: MailServer) -> None:
     add_address(world.member("approver"))
     world.employee.name = "Dana\r\nBcc: everybody@example.com\u202e"
     world.employee.save()
@@ -307,7 +307,7 @@ def test_pauses_between_attempts_grow_to_an_hour() -> None:
     ]
 
 
-def test_the_due_time_of_an_immediate_notice_has_no_fraction_of_a_second(world: World) -> None:
+def test_an_immediate_notice_is_due_at_a_whole_second(world: World) -> None:
     add_address(world.member("approver"))
     tell_card(world)
     spread_notices()
@@ -379,7 +379,7 @@ def test_a_notice_that_another_worker_is_spreading_is_not_given_up(
     assert Notice.objects.get().spread_at is None
 
 
-def test_a_notice_of_a_newer_version_waits_for_its_workers_and_does_not_block_others(
+def test_a_notice_of_a_newer_version_waits_for_newer_workers_and_does_not_block_others(
     world: World, mail: MailServer
 ) -> None:
     add_address(world.member("approver"))
@@ -402,8 +402,8 @@ def test_a_notice_of_a_newer_version_waits_for_its_workers_and_does_not_block_ot
 
 @contextmanager
 def kinds_of_a_newer_version() -> Iterator[None]:
-    """Let the table take any kind during the block, and remove the rows of unknown kinds after
-    it."""
+    """Let the table accept notices of any kind during the block, and remove those of unknown kinds
+    afterwards."""
     name = "notice_kind_is_known"
     is_postgresql = connection.vendor == "postgresql"
     check = next(each for each in Notice._meta.constraints if each.name == name)
@@ -425,7 +425,7 @@ def kinds_of_a_newer_version() -> Iterator[None]:
                 cursor.execute("PRAGMA ignore_check_constraints = OFF")
 
 
-def test_unreadable_preferences_count_as_the_defaults(world: World, mail: MailServer) -> None:
+def test_unreadable_preferences_are_treated_as_the_defaults(world: World, mail: MailServer) -> None:
     for name in ("approver", "admin"):
         add_address(world.member(name))
     NoticeChoices.objects.create(membership=world.member("admin"), time_zone="Mars/Base")

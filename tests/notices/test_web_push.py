@@ -141,7 +141,7 @@ def test_the_code_confirms_a_browser(world: World, service: PushService) -> None
 
 
 @pytest.mark.parametrize("status", [404, 410])
-def test_a_browser_is_removed_after_the_third_response_that_it_is_gone(
+def test_a_browser_is_removed_after_three_responses_say_that_it_is_gone(
     world: World, service: PushService, channel: Channel, status: int
 ) -> None:
     service.status = status
@@ -198,7 +198,7 @@ def test_a_person_who_lost_a_browser_is_notified_by_other_channels(
 @pytest.mark.parametrize(
     ("retry_after", "seconds"), [("600", 600), ("", 15), ("soon", 15), ("9" * 9, 24 * 3600)]
 )
-def test_a_push_service_that_asks_for_a_pause_gets_it_up_to_a_day(
+def test_a_pause_that_a_push_service_asks_for_is_respected_up_to_a_day(
     world: World, service: PushService, retry_after: str, seconds: int
 ) -> None:
     service.status, service.retry_after = 429, retry_after
@@ -239,8 +239,8 @@ def test_a_private_push_service_is_refused_when_it_is_added(
 def test_a_hanging_browser_does_not_delay_others(
     world: World, service: PushService, channel: Channel
 ) -> None:
-    """Two browsers at a service that hangs, one elsewhere: the third gets its push while the others
-    hang."""
+    """Two browsers use a service that hangs, and a third browser uses another one: the third gets
+    its push while the others wait."""
     with PushService() as healthy:
         Channel.objects.filter(pk=channel.pk).update(host="hanging")
         second = add_browser(
@@ -271,8 +271,8 @@ def test_a_hanging_browser_does_not_delay_others(
 def test_four_hanging_browsers_leave_a_sender_for_the_others(
     world: World, service: PushService, channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The services of four failing browsers hang, each at its own host; then a notification for
-    another is due."""
+    """Four browsers have services that hang, each on its own host; then a notification for another
+    browser is due."""
     monkeypatch.setattr(web_push, "_LIMITS", replace(web_push._LIMITS, total_s=120.0))
     for number in range(3):
         form = {**service.form, "auth": to_base64(bytes([number]) * 16)}
@@ -398,7 +398,7 @@ def test_another_failure_resets_the_count_of_gone_responses(
     assert Channel.objects.get(pk=channel.pk).gone_answers == 1
 
 
-def test_without_its_key_the_installation_sends_no_push(
+def test_an_installation_without_its_key_does_not_send_pushes(
     world: World, service: PushService, channel: Channel
 ) -> None:
     with connection.cursor() as cursor:

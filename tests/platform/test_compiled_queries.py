@@ -1,4 +1,4 @@
-"""Compiled queries return rows with named columns, with values converted as by the ORM."""
+"""Compiled queries return rows with named columns, whose values are converted as the ORM does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads that serve asynchronous code: between two uses, they hold no connection that other
+"""Threads that serve asynchronous code: between two uses, they do not hold a connection that other
 threads need."""
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def new_key() -> str:
 
 
 def refusal() -> str:
-    """Return the sentence with which a part would refuse to start; empty if it would start."""
+    """Return the reason that a part would give for refusing to start; empty if it would start."""
     try:
         installation.confirm()
     except installation.WrongInstallationError as error:
@@ -49,7 +49,9 @@ def refusal() -> str:
     return ""
 
 
-def test_the_first_start_records_the_installation_and_later_starts_match_it(files: Path) -> None:
+def test_the_first_start_records_the_installation_and_later_starts_do_not_change_it(
+    files: Path,
+) -> None:
     assert not refusal()
     folder_id = (files / installation.ID_FILE).read_text()
     assert InstallationRow.objects.get().folder_mark == folder_id
@@ -206,7 +208,7 @@ def test_only_a_digest_of_the_secret_key_is_stored_and_it_differs_by_installatio
     assert settings.SECRET_KEY not in str(kept)
 
 
-def test_an_unreachable_redis_delays_no_start(files: Path, settings: Settings) -> None:
+def test_an_unreachable_redis_does_not_delay_a_start(files: Path, settings: Settings) -> None:
     assert not refusal()
     settings.REDIS_URL = "unix:///nowhere/redis.sock"
     assert not installation.record_secret_key()

@@ -1,4 +1,4 @@
-"""The log hides known secrets in every encoding, and no organization can displace the secrets of
+"""The log hides known secrets in every encoding, and no organization can crowd out the secrets of
 others."""
 
 from __future__ import annotations

@@ -27,6 +27,6 @@ def test_an_api_request_sets_the_organization_of_its_token(world: World) -> None
     assert get_logged_organization() == world.acme.pk
 
 
-def test_a_request_of_a_stranger_sets_no_organization(world: World) -> None:
+def test_a_request_of_a_stranger_does_not_set_an_organization(world: World) -> None:
     assert nobody().get("/login/").status_code == 200
     assert get_logged_organization() is None

@@ -1,4 +1,4 @@
-"""The migrations create exactly the tables of the models, with their constraints."""
+"""The migrations create exactly the tables and constraints of the models."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def list_own_migrations() -> list[Migration]:
 
 
 def may_be_left_out(field: Field[Any, Any]) -> bool:
-    """Return True if the database fills the column of a row that older code inserts without it."""
+    """Return True if the database fills in the column when older code inserts a row without it."""
     return isinstance(field, ManyToManyField) or field.null or field.db_default is not NOT_PROVIDED
 
 

@@ -1,4 +1,5 @@
-"""Rate limits: no period, whenever it begins, contains more calls than the limit."""
+"""Rate limits: a period never contains more calls than the limit, no matter when the period
+begins."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Key rotation: all values are encrypted with the first key, repeatably, and undecryptable ones are
-reported."""
+"""Key rotation: all values are encrypted with the first key, undecryptable values are reported, and
+the command can be repeated."""
 
 from __future__ import annotations
 

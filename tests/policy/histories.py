@@ -1,5 +1,5 @@
-"""Random histories without a database: verdicts on random calls, stored and read back as by a
-database."""
+"""Random histories without a database: verdicts on random calls, stored and read back as a database
+would do."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class History:
         carries: the organization's own values that the call would send outside.
         has_unseen_text: the call has text in which private data can hide.
         is_approved: a person has approved such a call before.
-        bias: a rare fact on which its verdict is made to depend; empty for none.
+        bias: a rare fact on which the verdict is made to depend; empty if there is none.
     """
 
     configuration: Configuration
@@ -70,7 +70,7 @@ class History:
 
 @dataclass(frozen=True)
 class Approved:
-    """The calls before a random call, of which only the approved reads are looked up."""
+    """The calls before a random call; only the approved reads among them are looked up."""
 
     is_approved: bool
 

@@ -1,5 +1,5 @@
-"""Random runs on a real engine, while rules change between runs and while cards wait; for the
-replay of history."""
+"""Random runs on a real engine, for tests of the replay; rules change between runs and while cards
+wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proposed limits over history are evaluated against the calls that had really started before each
+"""Proposed limits over history are checked against the calls that had actually started before each
 recorded call."""
 
 from __future__ import annotations
@@ -295,7 +295,7 @@ def test_the_shadow_of_a_policy_draft_counts_earlier_calls(workshop: Workshop) -
     assert policy_draft.counts == {"auto auto": 1, "auto ask": 1}
 
 
-def test_proposed_limits_cost_two_queries_whatever_their_number(workshop: Workshop) -> None:
+def test_any_number_of_proposed_limits_needs_only_two_queries(workshop: Workshop) -> None:
     stop, limit = (
         PolicyChange(ChangeKind.STOP, SLEEP),
         PolicyChange(ChangeKind.LIMIT, SLEEP, condition=at_most(2)),
@@ -323,7 +323,7 @@ def count_queries(workshop: Workshop, changes: list[PolicyChange]) -> int:
 def test_the_rebuilt_facts_of_random_calls_match_their_recorded_facts(workshop: Workshop) -> None:
     """Real limits make the calls record their facts, while runs wait for people and time passes.
 
-    Runs with duplicates are left out: what a duplicate counts depends on the moment at which it is
+    Runs with duplicates are left out: the counts of a duplicate depend on the moment at which it is
     noticed.
     """
     seed = int(os.environ.get(SEED_VARIABLE) or secrets.randbelow(10**6))
@@ -383,7 +383,7 @@ def random_call(chance: random.Random, different: Iterator[int]) -> dict[str, An
 def compare_facts(judged: ToolCall, history: ToolHistory) -> Iterator[tuple[str, Any, Any]]:
     """Yield the kind of each recorded fact of the call, with the recorded and the rebuilt one.
 
-    A call that became a card again is skipped: it was judged later than it was recorded, as its own
+    A call that became a card again is skipped, because it was judged after it was recorded, as its
     snapshot shows.
     """
     judgment = judged.judgment or {}

@@ -1,5 +1,5 @@
-"""Proposed approval rules over a random history, judged a second time from the test's own
-memory."""
+"""Proposed approval rules are simulated over a random history, and judged a second time from what
+the test remembers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _recorder(recorder: Recorder) -> None:
 
 @dataclass
 class Remembered:
-    """A card of the history: who approved it in which order, with the groups of that moment if a
+    """A card of the history: who approved it and in which order, with the groups at that time if a
     rule matched it."""
 
     requester: int
@@ -151,8 +151,8 @@ def judge_slowly(rule: RuleTerms, card: Remembered, today: dict[int, set[int]]) 
 
 
 def judge_removal_slowly(rule: ApprovalRule, card: Remembered) -> CardOutcome | None:
-    """Judge the card without one of its rules; None if the rule is not among them, or they are
-    unknown."""
+    """Judge the card without one of its rules; None if the card does not have the rule, or if its
+    rules are unknown."""
     if (
         rule.pk not in {each.pk for each in card.rules}
         or card.ends == "open"

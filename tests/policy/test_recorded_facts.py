@@ -1,5 +1,5 @@
-"""A call records every fact that its verdict used: from these alone, random calls get the same
-verdict."""
+"""A call records every fact that its verdict used: from these facts alone, random calls get the
+same verdict again."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_recorded_traits_and_rules_have_every_field() -> None:
     assert stored["policy"].keys() == {each.name for each in fields(Policy)}
 
 
-def test_rules_without_pins_or_lost_modes_keep_their_stored_form() -> None:
+def test_rules_without_pins_or_lost_modes_are_stored_in_the_old_form() -> None:
     stored = RecordedRules.of(Grants(), Policy(modes=frozenset({"general"})), {}).as_json()
     assert "pinned" not in stored["grants"]
     assert "modes" not in stored["policy"]
@@ -129,7 +129,7 @@ def test_a_policy_draft_that_needs_an_unrecorded_fact_names_the_fact() -> None:
         judge_recorded(call, limited)
 
 
-def test_a_refused_call_has_neither_params_nor_hosts_recorded() -> None:
+def test_params_and_hosts_of_a_refused_call_are_not_recorded() -> None:
     call, rules = record(Echo(), {"text": "hi"}, Grants())
     granted = replace(rules, grants=GRANTED)
     with pytest.raises(MissingFact, match="'params'"):
@@ -152,7 +152,7 @@ def test_other_rules_change_the_verdict_on_the_same_facts() -> None:
     ]
 
 
-def test_rules_of_an_older_snapshot_read_values_as_in_their_time() -> None:
+def test_rules_of_an_older_snapshot_read_values_as_the_older_version_did() -> None:
     limit = Condition("url", Rule.PREFIX, "https://acme.example")
     rules = RecordedRules.of(Grants(conditions={"a": (limit,)}), Policy(), {})
     stored = rules.as_json()

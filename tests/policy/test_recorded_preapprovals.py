@@ -75,7 +75,7 @@ def test_changed_terms_are_reported_as_a_difference(
         call_command("replay_policy", stdout=StringIO())
 
 
-def test_an_approval_is_checked_by_what_the_params_named_at_its_time(
+def test_an_approval_is_checked_with_the_meanings_that_params_had_when_it_was_recorded(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     made = grant(workshop, "probe.effect", params=("name",))

@@ -1,5 +1,5 @@
-"""Replay checks approvals under approval rules again, against the rules and votes recorded with
-them."""
+"""Replay checks approvals under approval rules again, against the rules and votes that were
+recorded with the approvals."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def approved(workshop: Workshop, recorder: Recorder) -> Approval:
-    """A card that the approver and the admin, both of Finance, have approved under a rule for
-    two."""
+    """A card that the approver and the admin, both members of Finance, have approved under a rule
+    that needs two people."""
     group = ApproverGroup.objects.create(organization=workshop.organization, name="Finance")
     group.members.set([workshop.approver, workshop.admin])
     ApprovalRule.objects.create(
@@ -49,7 +49,7 @@ def check() -> Counter[str]:
     return sum((part.rulings for part in replay(bounded)), Counter())
 
 
-def test_a_sufficient_approval_stays_equal_whatever_changes_later(
+def test_a_sufficient_approval_stays_equal_no_matter_what_changes_later(
     workshop: Workshop, approved: Approval
 ) -> None:
     ApprovalRule.objects.all().delete()

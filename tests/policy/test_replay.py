@@ -110,7 +110,9 @@ def two_runs(workshop: Workshop) -> tuple[ToolCall, ToolCall]:
     "Each pass names the rules by which its calls were judged; equal rules are stored once",
     "agents/runs/snapshots.py",
 )
-def test_the_same_rules_are_stored_once_and_changed_rules_again(workshop: Workshop) -> None:
+def test_the_same_rules_are_stored_once_and_changed_rules_are_stored_separately(
+    workshop: Workshop,
+) -> None:
     first, second = two_runs(workshop)
     names = list(Pass.objects.values_list("snapshot", flat=True))
     assert len(set(names)) == 1
@@ -179,7 +181,7 @@ def test_calls_with_missing_erased_or_pruned_records_are_never_equal(workshop: W
         assert line in said.getvalue()
 
 
-def test_a_snapshot_that_cannot_be_stored_stops_no_run(
+def test_a_snapshot_that_cannot_be_stored_does_not_stop_a_run(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:

@@ -94,7 +94,9 @@ def test_each_decision_is_compared_once(workshop: Workshop) -> None:
     assert policy_draft.card_counts == {"more": 3}
 
 
-def test_recent_decisions_wait_and_decisions_after_the_end_do_not_count(workshop: Workshop) -> None:
+def test_recent_decisions_wait_and_decisions_after_the_end_are_not_compared(
+    workshop: Workshop,
+) -> None:
     policy_draft = start(workshop)
     decide(workshop, age=timedelta())
     assert shadow.compare_cards(policy_draft) == 0, "it may still be undone"

@@ -1,5 +1,5 @@
-"""A standing grant is a change in a policy draft: calls that need approval and match its terms
-count as approved."""
+"""A standing grant is a change in a policy draft: calls that need approval and match its terms are
+simulated as approved."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_the_shadow_of_a_policy_draft_records_approved_calls(workshop: Workshop)
     assert workshop.card(run).standing_grant is None, "nothing is applied"
 
 
-def test_the_change_survives_json_without_its_uses(workshop: Workshop) -> None:
+def test_the_change_survives_json_and_does_not_include_a_limit_on_uses(workshop: Workshop) -> None:
     change = answering(workshop, A, max_uses=7)
     (read,) = read_changes(workshop.organization.pk, json.dumps([change.as_json()]))
     assert read == change

@@ -1,5 +1,5 @@
-"""A proposed approval rule is compared with recorded cards: their approvers, and the approvals they
-needed."""
+"""A proposed approval rule is compared with recorded cards: with their approvers, and with the
+approvals that they needed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def judge_one(workshop: Workshop, *changes: PolicyChange) -> JudgedCard:
     return judged
 
 
-def test_a_card_approved_by_one_person_needs_one_more_under_a_rule_for_two(
+def test_a_card_approved_by_one_person_needs_one_more_approval_under_a_rule_for_two_people(
     workshop: Workshop,
 ) -> None:
     card = approve(workshop, workshop.approver)
@@ -172,7 +172,7 @@ def test_the_second_group_counts_once_the_card_has_waited_long_enough(
     )
 
 
-def test_a_rule_that_no_current_member_can_meet_is_counted(
+def test_a_card_with_a_rule_that_no_current_member_can_meet_is_counted(
     workshop: Workshop, finance: ApproverGroup
 ) -> None:
     approve(workshop, workshop.approver)
@@ -318,7 +318,7 @@ def test_cards_of_another_organization_never_appear(workshop: Workshop) -> None:
         assert read_changes(other.organization.pk, sent)
 
 
-def test_the_number_of_queries_is_independent_of_the_cards_and_nothing_is_written(
+def test_the_number_of_queries_is_independent_of_the_number_of_cards_and_no_row_is_changed(
     workshop: Workshop,
 ) -> None:
     def count() -> int:

@@ -1,4 +1,5 @@
-"""A policy draft is simulated over recorded calls of its organization alone, and changes no row."""
+"""A policy draft is simulated over recorded calls of only its own organization, and does not change
+any row."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A pass under known rules executes no statement for its snapshot; a pass under new rules executes
-a single insert."""
+"""A pass under known rules needs no statement to store its snapshot; a pass under new rules needs a
+single insert."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def count_statements(workshop: Workshop) -> Counter[str]:
     )
 
 
-def test_known_rules_cost_no_statement(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_known_rules_need_no_statement(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     workshop.play(asking(call("probe.clock")))
     workshop.work()
     kept = count_statements(workshop)
@@ -42,7 +42,7 @@ def test_known_rules_cost_no_statement(workshop: Workshop, monkeypatch: pytest.M
     assert not kept["snapshot"]
 
 
-def test_new_rules_cost_one_statement(workshop: Workshop) -> None:
+def test_new_rules_need_one_statement(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.clock")))
     workshop.work()
     known = count_statements(workshop)

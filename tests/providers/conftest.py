@@ -46,7 +46,8 @@ FIVE = tuple(
 
 
 class Asking:
-    """A provider connected to the fake server, the pieces it has streamed, and its stop flag."""
+    """A provider that is connected to the fake server, with the pieces that it has streamed and a
+    flag to stop it."""
 
     def __init__(self, base_url: str, kind: str = "openai") -> None:
         self.base_url = base_url

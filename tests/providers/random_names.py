@@ -26,7 +26,7 @@ _ONE = st.one_of(_NEAR, _LEGAL_IN_THE_TOOLBOX, _LONG, _ANY, st.sampled_from(EQUA
 
 
 def taken_from(name: str) -> str:
-    """Return a tool name that equals the form that another name may get on the wire."""
+    """Return a tool name that equals the form in which another name may be sent on the wire."""
     plain = re.sub(r"[^a-zA-Z0-9_-]+", "_", name.replace(".", "__"))
     return f"{plain[:55]}_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 

@@ -1,5 +1,5 @@
-"""A stream that is cut at any byte never counts as a complete response, and the part received is
-stored and counted."""
+"""A stream that is cut at any byte is never treated as a complete response, and the received part
+is stored and counted."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ STREAMS: dict[str, tuple[Read, Response]] = {
 
 
 def read(reading: Read, data: bytes) -> tuple[Any, ResponseProgress, str]:
-    """Read the bytes of a stream; return its response or error, its progress, and the text that was
-    passed on."""
+    """Read the bytes of a stream; return the response or the error, the progress, and the text that
+    was passed on."""
     progress, heard = ResponseProgress(), list[str]()
     scope = CancelScope(time.monotonic() + 20, threading.Event())
     reader = ResponseReader(scope, NAMES.is_offered, "", heard.append, lambda: None, progress)
@@ -76,7 +76,7 @@ def test_a_stream_cut_at_any_byte_is_either_complete_or_refused(name: str) -> No
 
 
 @pytest.mark.parametrize("streamed", [True, False])
-def test_a_connection_cut_at_many_bytes_keeps_the_beginning(
+def test_text_that_is_received_before_the_connection_is_cut_is_kept(
     server: ModelServer, ask: Asking, streamed: bool
 ) -> None:
     data = Response(text=TEXT).stream(1) if streamed else Response(text=TEXT).completion(1)

@@ -1,4 +1,4 @@
-"""The endings of responses: with a finish reason, with [DONE] alone, and with late usage."""
+"""Streams end in different ways: with a finish reason, with only [DONE], or with late usage."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class TestStreamsWithoutAFinishReason:
 
 
 class TestLateUsage:
-    """The first half of the data contains the response; the second is sent once the server is
+    """The first half of the data contains the response; the second half is sent after the server is
     released."""
 
     @pytest.fixture(autouse=True)

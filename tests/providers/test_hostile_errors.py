@@ -1,4 +1,4 @@
-"""Errors of hostile servers are understood in bounded time."""
+"""Errors of hostile servers are parsed in limited time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Characters that a server may send but no database can store are made harmless or cause a clear
+"""Characters that a server may send but no database can store are replaced or cause a clear
 failure."""
 
 import json

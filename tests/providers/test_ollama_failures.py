@@ -1,4 +1,4 @@
-"""Ollama's failures get the same codes as those of other servers; deadlines and stops are
+"""Ollama's failures get the same codes as the failures of other servers; deadlines and stops are
 obeyed."""
 
 import json
@@ -141,7 +141,7 @@ def test_an_unusable_address_is_reported(ask_ollama: Asking, base_url: str) -> N
         Chat(events=(HALF, "sk-secret-1234")),
     ],
 )
-def test_the_key_is_in_no_error_message(
+def test_error_messages_do_not_contain_the_key(
     ollama: OllamaServer, ask_ollama: Asking, response: Chat
 ) -> None:
     ollama.enqueue(response)

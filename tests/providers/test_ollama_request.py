@@ -144,7 +144,7 @@ def test_a_history_written_by_another_provider_is_converted(
     assert told[1]["tool_name"] == "format_disk_"
 
 
-def test_a_closing_request_offers_no_tools(ollama: OllamaServer, ask_ollama: Asking) -> None:
+def test_a_closing_request_does_not_offer_tools(ollama: OllamaServer, ask_ollama: Asking) -> None:
     ask_ollama.settings = ModelSettings(body={"tools": [{"type": "function"}]})
     ask_ollama(closing=True)
     assert "tools" not in ollama.requests[0]
@@ -156,7 +156,7 @@ def test_settings_are_sent_as_options(ollama: OllamaServer, ask_ollama: Asking) 
     assert ollama.requests[0]["options"] == {"temperature": 0.0, "num_predict": 50, "num_ctx": 8192}
 
 
-def test_an_extra_body_adds_options_and_overrides_nothing_of_ours(
+def test_an_extra_body_adds_options_and_does_not_override_our_parameters(
     ollama: OllamaServer, ask_ollama: Asking
 ) -> None:
     extra = {"keep_alive": "30m", "think": False, "options": {"top_k": 20, "num_ctx": 1}}

@@ -137,7 +137,7 @@ def test_arguments_as_the_text_of_an_object_are_accepted(
 
 
 @pytest.mark.parametrize("arguments", [None, {}])
-def test_missing_arguments_mean_no_params(
+def test_missing_arguments_are_treated_as_empty_params(
     ollama: OllamaServer, ask_ollama: Asking, arguments: Any
 ) -> None:
     function = (

@@ -1,5 +1,5 @@
-"""Schema details that Ollama's server would drop are added to the descriptions, and no reference
-remains."""
+"""Schema details that Ollama's server would drop are added to the descriptions, and all references
+are replaced."""
 
 import json
 from typing import Any

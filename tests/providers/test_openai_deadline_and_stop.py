@@ -1,4 +1,5 @@
-"""A response ends at its deadline and at a stop, even while a read waits or a server drips."""
+"""A response ends at its deadline and at a stop, even while a read waits or the server only keeps
+the connection open."""
 
 import threading
 

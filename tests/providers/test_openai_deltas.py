@@ -1,4 +1,5 @@
-"""The accumulator assembles text, calls and usage from the odd streams that real servers send."""
+"""The accumulator assembles text, calls and usage from the unusual streams that real servers
+send."""
 
 import json
 from typing import Any

@@ -1,5 +1,5 @@
-"""Each kind of model server failure has a code and a correct retry flag, and never reveals the
-key."""
+"""Failures of a model server: each kind has a code and the correct retry flag, and its message
+never reveals the key."""
 
 import json
 import socket
@@ -137,7 +137,7 @@ def test_the_servers_retry_after_is_reported_without_a_quick_retry(
     assert len(server.requests) == 1
 
 
-def test_a_429_for_lack_of_credit_is_not_transient(server: ModelServer, ask: Asking) -> None:
+def test_a_429_because_of_missing_credit_is_not_transient(server: ModelServer, ask: Asking) -> None:
     error = {"message": "You exceeded your current quota", "code": "insufficient_quota"}
     server.enqueue(Response(status=429, body=json.dumps({"error": error})))
     with pytest.raises(ProviderError) as caught:
@@ -191,7 +191,7 @@ def test_an_unusable_address_is_reported(ask: Asking, base_url: str) -> None:
         failing(302, "x", location="http://example.org/?key=sk-secret-1234"),
     ],
 )
-def test_the_key_is_in_no_error_message(
+def test_error_messages_never_contain_the_key(
     server: ModelServer, ask: Asking, response: Response
 ) -> None:
     server.enqueue(response)

@@ -14,7 +14,9 @@ from tests.providers.conftest import HISTORY, Asking
     "agents/providers/openai.py",
     whole_file=True,
 )
-def test_the_body_has_the_model_the_history_and_the_tools(server: ModelServer, ask: Asking) -> None:
+def test_the_body_contains_the_model_the_history_and_the_tools(
+    server: ModelServer, ask: Asking
+) -> None:
     ask()
     body = server.requests[0]
     assert set(body) == {"model", "messages", "tools", "stream", "stream_options"}
@@ -22,7 +24,7 @@ def test_the_body_has_the_model_the_history_and_the_tools(server: ModelServer, a
     assert body["messages"] == HISTORY
 
 
-def test_a_closing_request_offers_no_tools(server: ModelServer, ask: Asking) -> None:
+def test_a_closing_request_does_not_offer_tools(server: ModelServer, ask: Asking) -> None:
     ask(closing=True)
     assert "tools" not in server.requests[0]
 
@@ -44,7 +46,7 @@ def test_settings_are_sent_under_their_own_names_except_settings_only_for_ollama
     assert not {"num_ctx", "options", "body"} & set(body)
 
 
-def test_an_extra_body_replaces_neither_conversation_nor_tools(
+def test_an_extra_body_cannot_replace_the_conversation_or_the_tools(
     server: ModelServer, ask: Asking
 ) -> None:
     reserved = {"model": "other", "messages": [], "stream": False}
@@ -104,7 +106,7 @@ def test_usage_can_be_disabled_by_configuration(server: ModelServer, ask: Asking
     assert "stream_options" not in server.requests[0]
 
 
-def test_the_check_requests_no_response_if_the_server_lists_its_models(
+def test_the_check_does_not_request_a_response_if_the_server_lists_its_models(
     server: ModelServer, ask: Asking
 ) -> None:
     ask.provider().check()

@@ -105,7 +105,7 @@ def test_calls_are_accepted_even_if_the_finish_reason_is_stop(
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("raw", ['{"region": "EU"', "not json", "[1, 2]", "[" * 3_000])
-def test_malformed_arguments_stay_raw_in_the_call_and_empty_in_the_message(
+def test_malformed_arguments_stay_raw_in_the_call_and_become_empty_in_the_message(
     server: ModelServer, ask: Asking, raw: str, streamed: bool
 ) -> None:
     server.enqueue(
@@ -120,7 +120,7 @@ def test_malformed_arguments_stay_raw_in_the_call_and_empty_in_the_message(
 
 @pytest.mark.parametrize("streamed", [True, False])
 @pytest.mark.parametrize("raw", ["", "null", " null "])
-def test_missing_arguments_mean_no_params(
+def test_missing_arguments_become_empty_params(
     server: ModelServer, ask: Asking, raw: str, streamed: bool
 ) -> None:
     server.enqueue(Response(calls=(Call("utility.now", arguments=raw),), streamed=streamed))
@@ -181,7 +181,9 @@ def test_content_can_be_missing(server: ModelServer, ask: Asking, content: dict[
     assert [call.tool for call in response.calls] == ["utility.now"]
 
 
-def test_a_refusal_by_the_model_is_a_response(server: ModelServer, ask: Asking) -> None:
+def test_a_refusal_by_the_model_is_returned_as_its_response(
+    server: ModelServer, ask: Asking
+) -> None:
     server.enqueue(Response(extra={"refusal": "I must not do that."}))
     assert ask().text == "I must not do that."
 

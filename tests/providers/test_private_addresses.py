@@ -1,5 +1,5 @@
-"""A model server with a private address is contacted only if the installation allows it, which is
-checked at each connection."""
+"""A model server with a private address is contacted only if the installation allows it; each
+connection is checked."""
 
 from __future__ import annotations
 
@@ -140,6 +140,6 @@ class TestAClientBehindAProxy:
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))
         ask.private_hosts = NOTHING
         ask.base_url = "http://model.invalid/v1"
-        with pytest.raises(ProviderError, match="no such path"):  # the fake server is no proxy
+        with pytest.raises(ProviderError, match="no such path"):  # the fake server is not a proxy
             ask()
         assert server.connections == 1

@@ -1,4 +1,4 @@
-"""Thoughts are separated from the response, wherever the tags are split and for every provider."""
+"""Thoughts are separated from the response, for every provider and wherever the tags are split."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A response is limited by silence, total time, length and repetition; the received part counts as
-usage."""
+"""Limits on a response: silence, total time, length and repetition; the part received before the
+end is recorded as usage."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_slow_response_outlasts_the_limit_on_silence(ask: Asking, piece: dict[
 @pytest.mark.parametrize(
     "noise", [b": keep-alive\n\n", EMPTY, b"\n"], ids=["comment", "empty delta", "line"]
 )
-def test_bytes_without_content_count_as_silence(ask: Asking, noise: Any) -> None:
+def test_bytes_without_content_are_treated_as_silence(ask: Asking, noise: Any) -> None:
     with slow_server(WORD, *[noise, 0.1] * 60) as ask.base_url:
         error = fail(ask, timeout_s=1.0)
     assert (error.code, error.transient, error.most_tries) == ("timeout", True, 2)
@@ -150,7 +150,7 @@ def test_a_stream_cut_after_text_keeps_the_text(
     assert error.usage.output_tokens > 0
 
 
-def test_a_stream_cut_before_text_keeps_its_retries_and_counts_only_received_reasoning(
+def test_a_stream_cut_before_text_can_be_retried_and_counts_only_received_reasoning(
     server: ModelServer, ask: Asking
 ) -> None:
     server.enqueue(

@@ -1,4 +1,4 @@
-"""A script with a fault is refused with the place of the fault; expressions stay in Jinja's
+"""Scripts with a fault are refused, and the error names its place; expressions cannot leave Jinja's
 sandbox."""
 
 from typing import Any
@@ -76,7 +76,7 @@ def test_a_valid_script_is_accepted() -> None:
         "a {{ calls[7].tool }}",
     ],
 )
-def test_an_expression_that_leaves_the_sandbox_or_lacks_a_value_fails(text: str) -> None:
+def test_an_expression_that_leaves_the_sandbox_or_uses_a_missing_value_fails(text: str) -> None:
     names: dict[str, Any] = {"calls": [], "items": {}, "render": render}
     with pytest.raises(ExpressionError):
         render(text, scope(**names))

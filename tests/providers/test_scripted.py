@@ -202,7 +202,7 @@ def test_an_unknown_message_in_the_middle_does_not_end_the_script() -> None:
     assert conversation.ask().calls[0].tool == "data.updateRecord"
 
 
-def test_the_same_task_again_restarts_and_sees_only_its_own_results() -> None:
+def test_a_repeated_task_restarts_the_script_and_sees_only_its_own_results() -> None:
     conversation = Conversation(FOLLOW_UP, "deactivate eu")
     play_search(conversation)
     conversation.settle(conversation.ask(), [("succeeded", {}), ("succeeded", {})])
@@ -299,7 +299,7 @@ scripts:
         ("{code: bad_key, transient: true}", True),
     ],
 )
-def test_a_failure_without_a_number_is_repeated_always(failure: str, transient: bool) -> None:
+def test_a_failure_without_a_number_is_always_repeated(failure: str, transient: bool) -> None:
     conversation = Conversation(
         f"scripts: [{{task: ., answer: x, passes: [{{fail: {failure}}}]}}]", "x"
     )
@@ -316,7 +316,7 @@ def ask_slowly(*, within: float, stopped: threading.Event) -> None:
     build_provider(CONFIG).ask(request, lambda text: None, stopped)
 
 
-def test_a_delay_ends_at_once_when_stopped() -> None:
+def test_a_delay_ends_immediately_when_stopped() -> None:
     stopped = threading.Event()
     threading.Timer(0.05, stopped.set).start()
     begun = time.monotonic()
@@ -366,7 +366,7 @@ def test_the_check_reports_an_unreadable_script() -> None:
         *("../outside", "inner/script", "./known", "..\\outside", "x" * 5000),
     ],
 )
-def test_a_name_that_no_file_in_the_folder_has_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_script_name_without_a_file_in_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "scripts"
     (folder / "inner").mkdir(parents=True)
     for path in (

@@ -38,8 +38,8 @@ ENDS: dict[str, tuple[str, bool, str]] = {
     "wrong key": ("bad_key", False, "API key"),
     "unknown model": ("not_found", False, "does not know"),
 }
-"""For each error to which no request can be adapted: its code, True if the request is retried, and
-words of its message."""
+"""Errors that no adapted request can avoid, each with its code, True if the request is retried, and
+words from its message."""
 WINDOWS = {
     "llama.cpp": ContextWindow(8192, 24176),
     "Gemini": ContextWindow(1048576, 1200000),
@@ -68,7 +68,7 @@ ADAPTED: dict[str, dict[str, Any]] = {
     "top_p refused": {"top_p": None, "temperature": 0.2},
     "both refused together": {"top_p": None, "temperature": 0.2},
 }
-"""The fields of the second request; None where a field is left out."""
+"""The changed fields of the second request; None for a field that is left out."""
 ROLES = {
     "system role refused": "developer",
     "system role unknown to the template": "user",

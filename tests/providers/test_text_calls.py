@@ -1,5 +1,5 @@
-"""A call written as text does not count as a response, but a response that describes such calls
-does."""
+"""A call written as text is refused as a response, but a response that describes calls is
+accepted."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_text_in_any_notation_without_an_offered_tool_is_a_response(case: str) -
 
 @pytest.mark.parametrize("is_parsed", [True, False])
 @pytest.mark.parametrize("case", call_notations.ANSWERS)
-def test_a_text_in_a_notation_of_calls_that_requests_nothing_is_a_response(
+def test_a_text_in_a_call_notation_that_does_not_request_a_call_is_a_response(
     case: str, is_parsed: bool
 ) -> None:
     assert find_noted(call_notations.ANSWERS[case], is_parsed=is_parsed) is None
@@ -305,11 +305,11 @@ def test_a_name_with_a_prefix_or_suffix_means_the_offered_tool(
         "unnamed",
     ],
 )
-def test_a_name_that_matches_no_or_several_tools_stays_unchanged(called: str) -> None:
+def test_a_name_that_does_not_match_exactly_one_tool_stays_unchanged(called: str) -> None:
     assert NAMES.to_internal(called) == called
 
 
-def test_a_name_that_contains_two_offered_names_means_the_longer_name_only_at_its_end() -> None:
+def test_a_name_that_ends_with_the_longer_of_two_offered_names_means_the_longer_one() -> None:
     names = WireNames(["data.search", "data.searchRecords"])
     assert names.to_internal("functions.data__searchRecords:0") == "data.searchRecords"
     assert names.to_internal("functions.data__search:0") == "data.search"

@@ -1,4 +1,4 @@
-"""The oldest cursor of everything that follows a log: events after it must not be deleted."""
+"""The oldest cursor of all readers and followers of a log: events after it must not be deleted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def followers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Readers of events at 90 and 80, and of passes at 6; followers of both, at 70 and at 5."""
+    """Two readers of events with cursors at 90 and 80, a reader of passes at 6, and followers of
+    the two logs at 70 and 5."""
     names = (("test", Event), ("late", Event), ("elsewhere", Pass))
     readers = [Reader(name, log, log.objects.all, lambda _: None) for name, log in names]
     monkeypatch.setattr(reading, "READERS", readers)

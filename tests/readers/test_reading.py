@@ -1,5 +1,5 @@
-"""Reading a log: in order, each row once, late rows after a wait, and nothing lost when a worker is
-killed."""
+"""Reading a log: each row is read once and in order, late rows are awaited, and no row is lost when
+a worker is killed."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def released_at_the_end(may_end: threading.Event) -> Iterator[None]:
 
 
 def be_impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the reader pass holes without waiting for them."""
+    """Make the reader continue past holes without waiting for them."""
     monkeypatch.setattr(reading, "PATIENCE_S", 0.0)
 
 
@@ -225,7 +225,7 @@ class TestReadingDespiteFailures:
     @pytest.mark.parametrize(
         "step", ["before it writes", "after it wrote", "after it moved the cursor"]
     )
-    def test_a_killed_worker_loses_and_repeats_no_row(
+    def test_a_killed_worker_neither_loses_nor_repeats_a_row(
         self, run: Run, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:
         added = [add(run) for _ in range(3)]
@@ -296,7 +296,7 @@ class TestReadingDespiteFailures:
             end("commit")
         assert read_all() == [later, *slow, last]
 
-    def test_a_database_failure_skips_no_row(
+    def test_a_database_failure_does_not_skip_a_row(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         added = add(run)
@@ -360,7 +360,7 @@ class TestHoles:
             end("commit")
         assert read_all() == [first, *slow, later]
 
-    def test_end_when_their_transaction_is_rolled_back(self, run: Run) -> None:
+    def test_end_if_their_transaction_is_rolled_back_while_the_reader_waits(self, run: Run) -> None:
         with writing(run) as (_, end):
             later = add(run)
             assert read_all() == []
@@ -386,7 +386,7 @@ class TestHoles:
         assert list_holes() == []
         assert read_all() == [later, *slow], "it is read once"
 
-    def test_are_forgotten_when_their_transaction_was_rolled_back(
+    def test_are_forgotten_if_their_transaction_is_rolled_back_after_the_reader_continued(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         be_impatient(monkeypatch)
@@ -411,7 +411,7 @@ class TestHoles:
                 assert list_holes() == []
                 end_younger("roll back")
 
-    def test_are_not_caused_by_a_transaction_that_writes_elsewhere(self, run: Run) -> None:
+    def test_are_not_caused_by_a_transaction_that_writes_to_another_table(self, run: Run) -> None:
         has_written, may_end = threading.Event(), threading.Event()
 
         def write_elsewhere() -> None:

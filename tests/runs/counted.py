@@ -32,8 +32,8 @@ from tests.workshop import eventually
 
 
 def count_all(most: int = counting.AT_ONCE) -> None:
-    """Count until everything committed by now is counted, which other users of the server may
-    delay."""
+    """Count until everything that is already committed is counted; other users of the server may
+    delay this."""
     newest = Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     last_pass = Pass.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     make_counting_due()

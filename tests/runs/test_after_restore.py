@@ -1,5 +1,5 @@
-"""After a backup was restored, new cards replace unstarted approvals, and executing calls are
-settled."""
+"""After a backup is restored, approved calls that had not started get new cards, and executing
+calls are settled."""
 
 import pytest
 
@@ -76,7 +76,7 @@ def test_a_run_being_cancelled_ends(workshop: Workshop) -> None:
     assert workshop.drive(run).status == RunStatus.CANCELLED
 
 
-def test_a_second_recovery_changes_nothing(workshop: Workshop, recorder: Recorder) -> None:
+def test_a_second_recovery_has_no_further_effect(workshop: Workshop, recorder: Recorder) -> None:
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()
     workshop.approve(workshop.card(run), grace_s=30)

@@ -139,7 +139,7 @@ class TestAnInvalidRequest:
         assert lines[0] == "TOOL ERROR: MISSING_PARAMETER"
         assert "PARAMETER: name" in lines
 
-    def test_a_request_for_another_organizations_record_is_rejected_as_not_found(
+    def test_for_another_organizations_record_is_rejected_as_not_found(
         self, workshop: Workshop
     ) -> None:
         mine = workshop.record()
@@ -165,8 +165,8 @@ def build_other_record() -> int:
     return int(other.record(name="Foreign").pk)
 
 
-class TestTooMuchAtOnce:
-    def test_rejects_the_21st_card(self, workshop: Workshop) -> None:
+class TestTheLimitOfAPass:
+    def test_on_cards_rejects_the_21st_card(self, workshop: Workshop) -> None:
         workshop.play(asking(*[call("probe.effect", name=str(number)) for number in range(23)]))
         run = workshop.work()
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL] * 20 + [CallStatus.REJECTED] * 3
@@ -174,14 +174,16 @@ class TestTooMuchAtOnce:
         assert "Ask again after these" in calls(run)[20].content
         assert len(workshop.cards(run)) == 20
 
-    def test_counts_neither_duplicates_nor_reads_as_cards(self, workshop: Workshop) -> None:
+    def test_on_cards_ignores_duplicates_and_reads(self, workshop: Workshop) -> None:
         effects = [call("probe.effect", name=str(number)) for number in range(20)]
         workshop.play(asking(SLEEP, *effects, effects[0], effects[1]))
         run = workshop.work()
         assert len(workshop.cards(run)) == 20
         assert statuses(run)[-2:] == [CallStatus.DUPLICATE] * 2
 
-    def test_rejects_calls_beyond_a_hundred(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_on_calls_rejects_calls_beyond_a_hundred(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         asked = tuple(
             Call("utility.calculate", {"operation": "add", "a": number, "b": 1})
             for number in range(103)
@@ -192,7 +194,7 @@ class TestTooMuchAtOnce:
         assert statuses(run) == [CallStatus.SUCCEEDED] * 100 + [CallStatus.REJECTED] * 3
         assert {error_code(row) for row in calls(run)[100:]} == {"LIMIT_EXCEEDED"}
 
-    def test_shortens_a_huge_result_in_its_event_and_stores_it_whole(
+    def test_on_events_shortens_a_huge_result_in_its_event_but_not_in_the_database(
         self, workshop: Workshop
     ) -> None:
         workshop.play(asking(call("probe.big", characters=2_000_000)))
@@ -204,7 +206,7 @@ class TestTooMuchAtOnce:
 
 
 class TestAnIrregularModel:
-    def test_a_model_that_repeats_the_id_of_a_call_gets_one_result_per_call(
+    def test_that_repeats_the_id_of_a_call_gets_one_result_per_call(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(
@@ -219,7 +221,7 @@ class TestAnIrregularModel:
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert len({row.provider_call_id for row in calls(run)}) == 3
 
-    def test_a_model_that_omits_the_id_of_a_call_gets_a_generated_id(
+    def test_that_omits_the_id_of_a_call_gets_a_generated_id(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(
@@ -230,7 +232,7 @@ class TestAnIrregularModel:
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert calls(run)[0].provider_call_id
 
-    def test_a_model_that_writes_malformed_arguments_gets_them_back_as_an_empty_object(
+    def test_that_writes_malformed_arguments_gets_them_back_as_an_empty_object(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(
@@ -244,7 +246,7 @@ class TestAnIrregularModel:
         assert model.requests[1]["messages"][2]["tool_calls"][0]["function"]["arguments"] == "{}"
 
 
-def test_a_model_whose_employee_has_no_tools_gets_a_rejection_and_answers(
+def test_a_call_by_an_employee_without_tools_is_rejected_and_the_model_answers(
     workshop: Workshop, model: ModelServer, recorder: Recorder
 ) -> None:
     workshop.employee.grants.all().delete()

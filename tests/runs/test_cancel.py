@@ -1,4 +1,4 @@
-"""A cancelled run ends at once if no driver has it, otherwise once its executing calls have
+"""A cancelled run ends immediately if no driver has it, otherwise once its executing calls have
 ended."""
 
 import pytest
@@ -42,7 +42,9 @@ def is_cancelled(run: Run) -> bool:
 
 
 class TestCancellingARunWithoutADriver:
-    def test_ends_a_queued_run_at_once_and_it_is_never_driven(self, workshop: Workshop) -> None:
+    def test_ends_a_queued_run_immediately_so_that_it_is_never_driven(
+        self, workshop: Workshop
+    ) -> None:
         run = workshop.submit()
         workshop.cancel(run)
         assert is_cancelled(workshop.drive(run))
@@ -50,7 +52,7 @@ class TestCancellingARunWithoutADriver:
         assert payloads(run, "cancel_requested") == [{"by": "acme-operator"}]
         assert AuditEntry.objects.get(action="run_cancelled").subject == f"run:{run.pk}"
 
-    def test_ends_a_waiting_run_at_once_with_its_cards_and_calls(
+    def test_ends_a_waiting_run_immediately_with_its_cards_and_calls(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="b")))
@@ -140,7 +142,7 @@ class TestCancellingADrivenRun:
         assert statuses(run) == [CallStatus.SUCCEEDED, CallStatus.CANCELLED]
         assert list(recorder.effects.values()) == [1]
 
-    def test_starts_no_call_that_waits_for_a_slot(
+    def test_does_not_start_calls_that_wait_for_a_slot(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         gates = [f"gate {number}" for number in range(10)]
@@ -162,9 +164,7 @@ class TestCancellingADrivenRun:
             "OPERATION_NOT_ALLOWED"
         ] * 2
 
-    def test_cancelling_twice_is_recorded_once(
-        self, workshop: Workshop, recorder: Recorder
-    ) -> None:
+    def test_twice_is_recorded_once(self, workshop: Workshop, recorder: Recorder) -> None:
         recorder.hold("slow")
         workshop.play(asking(call("probe.gate", name="slow")))
         run = workshop.submit()
@@ -217,7 +217,7 @@ class TestCancellingARunOfALostWorker:
 
 
 class TestACancelledRun:
-    def test_takes_no_message_and_cannot_be_cancelled_or_continued(
+    def test_cannot_receive_messages_or_be_cancelled_again_or_continued(
         self, workshop: Workshop
     ) -> None:
         run = workshop.submit()
@@ -229,7 +229,7 @@ class TestACancelledRun:
         with pytest.raises(Conflict):
             actions.continue_run(workshop.operator, run.pk)
 
-    def test_takes_no_message_while_it_is_being_cancelled(self, workshop: Workshop) -> None:
+    def test_cannot_receive_messages_while_it_is_being_cancelled(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.sleep", ms=0)))
         run = workshop.submit()
         die_while_executing(run)

@@ -27,7 +27,7 @@ pytestmark = [
 ]
 
 PER_TOKEN = 4
-"""Characters per token, as this model counts."""
+"""The number of characters per token, as this model counts them."""
 CONTEXT = 30_000
 HANDLE = re.compile(r"handle (r-\d+): results\.read\(handle, offset\)\]$")
 
@@ -159,7 +159,7 @@ def test_each_further_shortening_has_an_event_with_the_tokens_before_and_after(
         assert types[began : began + 3] == ["pass_started", "history_shortened", "tool_start"]
 
 
-def test_the_model_is_referred_to_the_reading_tool_only_with_the_grant(
+def test_results_do_not_mention_the_reading_tool_if_it_is_not_granted(
     many: Workshop, model: ModelServer
 ) -> None:
     many.employee.grants.filter(tool="results.read").delete()
@@ -291,7 +291,7 @@ def test_a_request_that_stays_too_long_ends_the_run(many: Workshop, model: Model
     )
 
 
-def test_a_request_whose_task_is_already_too_long_is_sent_once(
+def test_a_request_whose_task_alone_is_too_long_is_sent_only_once(
     many: Workshop, model: ModelServer
 ) -> None:
     model.enqueue(TOO_LONG)
@@ -330,7 +330,7 @@ def make_sizes(*results: int, text: int = 0, input_tokens: int = 0) -> PassSizes
     )
 
 
-def test_only_as_many_results_as_needed_are_shortened_the_largest_first() -> None:
+def test_the_largest_results_are_shortened_first_and_no_more_than_needed() -> None:
     recorded = [make_sizes(2_000), make_sizes(30_000), make_sizes(3_000), make_sizes(10_000)]
     cuts = choose_cuts(recorded, 1_000, 0, RequestRoom(tokens=16_000))
     assert cuts.results == {(1, 0): 0}
@@ -351,7 +351,7 @@ def test_reported_tokens_replace_the_estimate() -> None:
     }
 
 
-def test_the_oldest_texts_are_shortened_if_results_are_not_sufficient() -> None:
+def test_the_oldest_texts_are_shortened_if_shortening_the_results_is_not_enough() -> None:
     recorded = [
         make_sizes(text=20_000),
         make_sizes(text=20_000),

@@ -1,4 +1,4 @@
-"""Tools composed of tools: inner calls run without approval or not at all; each step of a recipe
+"""Tools composed of tools: inner calls run only if they do not need approval; each step of a recipe
 gets its own card."""
 
 from typing import Any
@@ -85,7 +85,7 @@ class TestAnInnerCall:
         places = [(row.pass_number, row.index) for row in calls(workshop.work())]
         assert places == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1)]
 
-    def test_a_write_as_an_inner_call_is_refused_and_not_recorded(
+    def test_to_a_write_tool_is_refused_and_not_recorded(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(composed("probe.effect", {"name": "a"})))
@@ -125,7 +125,7 @@ class TestAnInnerCall:
         assert [row.tool for row in calls(run)] == ["probe.composed"] * 4
         assert "LIMIT_EXCEEDED" in str(calls(run)[-1].result)
 
-    def test_a_caller_can_make_at_most_100_inner_calls(self, workshop: Workshop) -> None:
+    def test_is_refused_if_its_caller_has_already_made_100(self, workshop: Workshop) -> None:
         workshop.play(asking(composed("utility.calculate", ADD, times=102)))
         parent, *inner = calls(workshop.work())
         assert len(inner) == 100
@@ -153,7 +153,7 @@ class TestAnInnerCall:
         assert first.status == CallStatus.SUCCEEDED
         assert "cancelled or stopped" in data_of(parent)[1]["summary"]
 
-    def test_does_not_start_once_the_run_was_given_back(self, workshop: Workshop) -> None:
+    def test_does_not_start_once_the_run_is_given_back(self, workshop: Workshop) -> None:
         workshop.play(asking(composed("utility.calculate", ADD)))
         run = workshop.submit()
         lease.give_back(die_while_executing(run))
@@ -164,7 +164,7 @@ class TestAnInnerCall:
         assert refused.error is not None
         assert (refused.error.code, calls(run)) == ("WORKER_LOST", [parent])
 
-    def test_is_repeated_by_its_parent_after_the_worker_was_lost(
+    def test_is_repeated_by_its_parent_after_the_worker_is_lost(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(composed("utility.calculate", ADD)))
@@ -197,7 +197,7 @@ class TestAnInnerCall:
         )
         assert (parent.attempts, repeated.status) == (2, CallStatus.SUCCEEDED)
 
-    def test_an_inner_call_that_outlasts_its_caller_is_abandoned_with_it(
+    def test_that_outlasts_its_caller_is_abandoned_with_it(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         recorder.hold("slow")
@@ -295,7 +295,7 @@ class TestARecipe:
         )
 
     @pytest.mark.parametrize("forbid", ["stop", "revoke"])
-    def test_a_recipe_that_is_forbidden_while_its_step_waits_takes_no_further_step(
+    def test_that_is_forbidden_while_its_step_waits_does_not_take_another_step(
         self, workshop: Workshop, forbid: str
     ) -> None:
         record = workshop.record(name="Acme")
@@ -315,20 +315,20 @@ class TestARecipe:
             "TOOL_DISABLED" if forbid == "stop" else "NOT_PERMITTED"
         )
 
-    def test_a_recipe_that_raises_hides_the_exception_text(self, workshop: Workshop) -> None:
+    def test_that_raises_an_exception_hides_its_text(self, workshop: Workshop) -> None:
         workshop.play(asking(recipe(workshop.record(), is_broken=True)))
         parent, *_ = calls(workshop.work())
         assert (parent.status, error_code(parent)) == (CallStatus.FAILED, "TOOL_EXECUTION_FAILED")
         assert "hunter2" not in parent.content
 
-    def test_a_recipe_that_contains_itself_fails(self, workshop: Workshop) -> None:
+    def test_that_contains_itself_fails(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.endless")))
         run = workshop.work()
         assert run.status == RunStatus.SUCCEEDED
         assert statuses(run) == [CallStatus.FAILED] * 4
         assert error_code(calls(run)[-1]) == "LIMIT_EXCEEDED"
 
-    def test_a_recipe_that_contains_itself_fails_when_a_newer_version_is_not_a_recipe(
+    def test_that_contains_itself_fails_even_if_a_newer_version_is_not_a_recipe(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(Echo(name="probe.endless", version="2.0"))
@@ -336,13 +336,13 @@ class TestARecipe:
         workshop.play(asking(call("probe.endless")))
         assert error_code(calls(workshop.work())[-1]) == "LIMIT_EXCEEDED"
 
-    def test_a_recipe_whose_step_cannot_be_built_fails(self, workshop: Workshop) -> None:
+    def test_fails_if_its_step_cannot_be_built(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.spoilt")))
         run = workshop.work()
         assert (run.status, run.crash_count) == (RunStatus.SUCCEEDED, 0)
         assert error_code(calls(run)[0]) == "TOOL_EXECUTION_FAILED"
 
-    def test_a_call_by_the_model_that_repeats_a_step_is_a_duplicate(
+    def test_makes_a_call_by_the_model_that_repeats_its_step_a_duplicate(
         self, workshop: Workshop
     ) -> None:
         record = workshop.record(name="Acme")
@@ -403,7 +403,7 @@ class TestSessionData:
         "Session data, shared by the tools of one run",
         "agents/runs/engine/context.py",
     )
-    def test_session_data_of_parallel_calls_is_merged_by_key(
+    def test_of_parallel_calls_is_merged_by_key(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         recorder.hold("both")
@@ -424,7 +424,7 @@ class TestSessionData:
         assert workshop.work().session == {}
 
     @pytest.mark.parametrize("value", ["a set", "x" * 70_000], ids=["not JSON", "too large"])
-    def test_session_data_that_cannot_be_stored_is_logged_and_discarded(
+    def test_that_cannot_be_stored_is_logged_and_discarded(
         self, workshop: Workshop, caplog: pytest.LogCaptureFixture, value: str
     ) -> None:
         workshop.play(asking(call("probe.remember", key="a", value=value)))

@@ -1,5 +1,5 @@
-"""A change affects only its own call, card and run, and only if they have not changed since it was
-decided."""
+"""A change affects only its own call, card and run, and only if they have not changed since the
+change was decided."""
 
 import pytest
 

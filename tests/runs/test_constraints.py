@@ -109,7 +109,7 @@ class TestARun:
 
 
 class TestAToolCall:
-    def test_a_call_above_draft_is_attempted_at_most_once(self, run: Run) -> None:
+    def test_above_the_draft_level_is_attempted_at_most_once(self, run: Run) -> None:
         read, write, _ = calls(run)
         assert refuses_change(write, attempts=2)
         assert not refuses_change(read, attempts=3)
@@ -122,7 +122,7 @@ class TestAToolCall:
         assert refuses_change(read, level="harmless")
         assert refuses_change(write, status="maybe")
 
-    def test_an_executing_call_requires_an_epoch_and_a_deadline(self, run: Run) -> None:
+    def test_that_is_executing_requires_an_epoch_and_a_deadline(self, run: Run) -> None:
         write = calls(run)[1]
         assert refuses_change(write, status="executing")
         assert refuses_change(write, status="executing", exec_epoch=1)
@@ -143,7 +143,7 @@ class TestAToolCall:
         ):
             assert refuses_change(write, status=status)
 
-    def test_a_terminal_call_requires_a_tool_message(self, run: Run) -> None:
+    def test_that_is_terminal_requires_a_tool_message(self, run: Run) -> None:
         read, write, _ = calls(run)
         assert refuses_change(read, content="")
         assert refuses_change(write, status="denied", finished_at=Now())
@@ -187,7 +187,7 @@ class TestAnApproval:
         assert refuses_copy(workshop.card(run), status=ApprovalStatus.SUPERSEDED)
 
     @pytest.mark.parametrize("status", ["approved", "denied", "answered", "consumed"])
-    def test_a_decided_approval_requires_a_person_and_a_time(
+    def test_that_is_decided_requires_a_person_and_a_time(
         self, run: Run, workshop: Workshop, status: str
     ) -> None:
         card = workshop.card(run)
@@ -209,7 +209,7 @@ class TestAnApproval:
 
 
 class TestSequenceNumbers:
-    def test_numbers_of_events_messages_passes_and_audit_entries_are_unique(
+    def test_of_events_messages_passes_and_audit_entries_are_unique(
         self, run: Run, workshop: Workshop
     ) -> None:
         workshop.deny(workshop.card(run))

@@ -76,7 +76,7 @@ class TestTheContextOfACall:
         "An async tool reads its whole context, preferences and inner calls too",
         "agents/platform/database_threads.py",
     )
-    def test_can_be_read_whole_in_an_async_tool(self, workshop: Workshop) -> None:
+    def test_can_be_read_completely_in_an_async_tool(self, workshop: Workshop) -> None:
         save_preferences(workshop.operator, "de-CH", "metric")
         workshop.play(asking(call(DescribeInLoop.name)))
         run = workshop.work()

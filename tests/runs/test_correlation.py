@@ -1,5 +1,5 @@
 """The correlation id of a request is passed to its run, the runs of colleagues, the log and the
-model's requests."""
+requests to the model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def told(run: Run) -> str:
 
 
 class TestTheCorrelationId:
-    def test_the_id_of_a_request_is_passed_to_its_run_and_tools(self, workshop: Workshop) -> None:
+    def test_of_a_request_is_passed_to_its_run_and_tools(self, workshop: Workshop) -> None:
         workshop.play(asking(call(Describe.name)))
         correlate("order-4711")
         run = workshop.submit()
@@ -54,7 +54,7 @@ class TestTheCorrelationId:
         assert "correlation_id" not in get_contextvars()
 
     @pytest.mark.parametrize("of_request", ["order-4711", ""])
-    def test_the_id_of_a_delegating_run_is_passed_to_the_delegated_run(
+    def test_of_a_delegating_run_is_passed_to_the_delegated_run(
         self, workshop: Workshop, of_request: str
     ) -> None:
         kim = hire(workshop, "Kim", asking(call(Describe.name)))
@@ -81,7 +81,7 @@ class TestTheCorrelationId:
     "The `X-Request-ID` of a request goes through its run, the log and all that it sends; a bad one is replaced",
     "tools/contract/correlation.py, gadget_site/edge/request_ids.py",
 )
-def test_the_id_is_passed_from_rest_to_log_and_model_by_real_processes(
+def test_real_processes_pass_the_id_from_a_rest_request_to_the_log_and_the_model(
     workshop: Workshop, model: ModelServer, installation: Installation
 ) -> None:
     model.enqueue(

@@ -1,5 +1,5 @@
-"""If the database is locked, full, read-only or starting, the engine waits and does not count a
-failure of the run."""
+"""If the database is locked, full, read-only or starting, the engine waits and does not count this
+as a failure of the run."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ NO_CONDITIONS = ("23505", "40P01", "42601", "XX000")
 
 
 def end_driving(run: Run, provoke: Provoke) -> Run:
-    """Return the run after its driver met the provoked condition."""
+    """Return the run after its driver has met the provoked condition."""
     my_lease = lease.acquire(run.pk)
     assert my_lease is not None
     with pytest.raises(DatabaseError), lease.keep_renewing(my_lease):
@@ -87,7 +87,7 @@ def test_database_conditions_are_recognized_by_postgresqls_error_codes(workshop:
         assert (run.crash_count, run.problem) == (1, ENGINE_FAILED), state
 
 
-def test_other_errors_do_not_count_as_database_conditions() -> None:
+def test_other_errors_are_not_database_conditions() -> None:
     assert describe_outage(ValueError("database is locked")) == ""
     assert describe_outage(DatabaseError("database is locked")) == "", "its cause is unknown"
 
@@ -105,7 +105,7 @@ class TestAReport:
         assert again(run).crash_count == 0
         workshop.drive(run)
 
-    def test_even_a_late_report_waits_while_the_database_is_locked(
+    def test_waits_while_the_database_is_locked_even_if_it_is_late(
         self, workshop: Workshop, recorder: Recorder, caplog: pytest.LogCaptureFixture
     ) -> None:
         recorder.hold("slow")
@@ -156,7 +156,7 @@ class TestTheSweeper:
         assert my_sweeper.sweep() >= 3
         assert not my_sweeper.is_blocked
 
-    def test_takes_no_run_in_a_sweep_that_waited_for_a_lock(self, workshop: Workshop) -> None:
+    def test_does_not_take_runs_in_a_sweep_that_waited_for_a_lock(self, workshop: Workshop) -> None:
         """While the database was locked, no worker could renew its lease."""
         run = workshop.submit()
         assert lease.acquire(run.pk)
@@ -181,5 +181,5 @@ class TestTheSweeper:
 
 
 def expire_lease(run: Run) -> None:
-    """Let the lease of the run expire, and do nothing else."""
+    """Let the run's lease expire without any other change."""
     Run.objects.filter(pk=run.pk).update(lease_expires_at=Now() - timedelta(days=1))

@@ -80,7 +80,7 @@ def find_refusal_code(workshop: Workshop) -> str:
 
 
 class TestADelegatedTask:
-    def test_is_a_separate_run_and_the_parent_holds_no_worker(
+    def test_is_a_separate_run_while_its_parent_does_not_occupy_a_worker(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         run = workshop.work()
@@ -123,7 +123,7 @@ class TestADelegatedTask:
         }
         assert event_types(run).count("tool_result") == 1
 
-    def test_the_result_is_collected_by_the_sweeper_if_the_hint_is_lost(
+    def test_has_its_result_collected_by_the_sweeper_if_the_hint_is_lost(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         run = workshop.work()
@@ -133,9 +133,7 @@ class TestADelegatedTask:
         assert (again(run).status, statuses(run)) == (RunStatus.QUEUED, [CallStatus.SUCCEEDED])
         assert not collect_delegate_results(run.pk)
 
-    def test_a_delegated_task_that_fails_makes_the_call_fail(
-        self, workshop: Workshop, kim: Employee
-    ) -> None:
+    def test_that_fails_makes_the_call_fail(self, workshop: Workshop, kim: Employee) -> None:
         kim.is_active = True
         kim.model = write_script("scripts: nonsense")
         kim.save()
@@ -146,7 +144,7 @@ class TestADelegatedTask:
         assert "Kim did not finish the task" in row.content
         assert child_of(run).problem in row.content
 
-    def test_a_delegated_task_that_runs_out_of_passes_without_an_answer_makes_the_call_fail(
+    def test_that_runs_out_of_passes_without_an_answer_makes_the_call_fail(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         kim.max_passes, kim.model = 1, "fake"
@@ -162,7 +160,7 @@ class TestADelegatedTask:
         assert (row.status, error_code(row)) == (CallStatus.FAILED, "SUBAGENT_FAILED")
         assert "Kim did not finish the task: out of passes" in row.content
 
-    def test_a_delegated_task_that_a_person_cancels_makes_the_call_fail(
+    def test_that_a_person_cancels_makes_the_call_fail(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         run = workshop.work()
@@ -212,7 +210,7 @@ class TestADelegatedTask:
             RunStatus.CANCELLED,
         )
 
-    def test_is_started_only_once_although_the_worker_was_lost(
+    def test_is_started_only_once_even_if_the_worker_is_lost(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         run = workshop.submit()
@@ -221,7 +219,7 @@ class TestADelegatedTask:
         assert workshop.drive(run).status == RunStatus.WAITING
         assert child_of(run).parent_call == calls(run)[0]
 
-    def test_a_delegated_task_resumed_by_a_person_does_not_affect_the_parent(
+    def test_resumed_by_a_person_does_not_affect_its_parent(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         run = drive_all(workshop, workshop.submit())
@@ -245,20 +243,16 @@ class TestADelegatedTask:
 
 
 class TestADelegationIsRefused:
-    def test_a_delegation_to_an_employee_that_is_not_listed_is_refused(
-        self, workshop: Workshop, kim: Employee
-    ) -> None:
+    def test_if_the_colleague_is_not_listed(self, workshop: Workshop, kim: Employee) -> None:
         hire(workshop, "Lee")
         workshop.play(asking(delegate("Lee")))
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
-    def test_every_delegation_is_refused_if_no_colleague_is_listed(
-        self, workshop: Workshop, kim: Employee
-    ) -> None:
+    def test_if_no_colleague_is_listed(self, workshop: Workshop, kim: Employee) -> None:
         may_delegate(workshop.employee)
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
 
-    def test_a_delegation_to_an_employee_of_another_organization_is_refused(
+    def test_if_the_colleague_belongs_to_another_organization(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         foreign = hire(build_workshop("globex"), "Zoe")
@@ -271,15 +265,13 @@ class TestADelegationIsRefused:
     @pytest.mark.parametrize(
         "column", [{"is_active": False}, {"stopped_at": Now(), "stopped_by": "acme-admin"}]
     )
-    def test_a_delegation_to_an_inactive_or_stopped_employee_is_refused(
+    def test_if_the_colleague_is_inactive_or_stopped(
         self, workshop: Workshop, kim: Employee, column: dict[str, object]
     ) -> None:
         Employee.objects.filter(pk=kim.pk).update(**column)
         assert find_refusal_code(workshop) == "OPERATION_NOT_ALLOWED"
 
-    def test_a_delegation_to_the_employee_itself_is_refused(
-        self, workshop: Workshop, kim: Employee
-    ) -> None:
+    def test_if_an_employee_delegates_to_itself(self, workshop: Workshop, kim: Employee) -> None:
         may_delegate(workshop.employee, workshop.employee)
         workshop.play(asking(delegate("Dana")))
         assert find_refusal_code(workshop) == "NOT_PERMITTED"
@@ -289,7 +281,7 @@ class TestADelegationIsRefused:
         "No circles, at most three levels, and at most five tasks at a time",
         "agents/runs/engine/suspension.py",
     )
-    def test_a_circular_delegation_is_refused(self, workshop: Workshop, kim: Employee) -> None:
+    def test_if_it_is_circular(self, workshop: Workshop, kim: Employee) -> None:
         script = hire(workshop, "Copy", asking(delegate("Dana", "Back to you")))
         kim.model = script.model
         kim.save()
@@ -299,9 +291,7 @@ class TestADelegationIsRefused:
         assert error_code(row) == "OPERATION_NOT_ALLOWED"
         assert "waiting for this task" in row.content
 
-    def test_a_delegation_more_than_three_levels_deep_is_refused(
-        self, workshop: Workshop, kim: Employee
-    ) -> None:
+    def test_if_it_is_more_than_three_levels_deep(self, workshop: Workshop, kim: Employee) -> None:
         chain = [kim, *[hire(workshop, name) for name in ("Lee", "Max", "Noa")]]
         for giver, taker in itertools.pairwise(chain):
             copy = hire(workshop, f"{giver.name}2", asking(delegate(taker.name)))
@@ -314,7 +304,7 @@ class TestADelegationIsRefused:
         (row,) = calls(Run.objects.get(employee=chain[2]))
         assert error_code(row) == "OPERATION_NOT_ALLOWED"
 
-    def test_more_than_five_delegations_at_a_time_are_refused(
+    def test_if_five_delegated_tasks_are_already_open(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         workshop.play(asking(*[delegate("Kim", f"Number {number}") for number in range(6)]))
@@ -322,9 +312,7 @@ class TestADelegationIsRefused:
         assert sorted(statuses(run)) == [CallStatus.FAILED] + [CallStatus.SUSPENDED] * 5
         assert drive_all(workshop, run).status == RunStatus.SUCCEEDED
 
-    def test_a_delegation_without_the_grant_is_refused(
-        self, workshop: Workshop, kim: Employee
-    ) -> None:
+    def test_if_delegation_is_not_granted(self, workshop: Workshop, kim: Employee) -> None:
         Grant.objects.filter(employee=workshop.employee, tool=DELEGATE).delete()
         run = workshop.work()
         assert (statuses(run), error_code(calls(run)[0])) == (
@@ -416,7 +404,7 @@ class TestACancelledParent:
         assert again(child).status == RunStatus.QUEUED
         assert workshop.drive(child).status == RunStatus.SUCCEEDED
 
-    def test_a_cancellation_and_the_end_of_a_child_at_the_same_moment_keep_the_invariants(
+    def test_keeps_the_invariants_even_if_its_child_ends_at_the_same_moment(
         self, workshop: Workshop, kim: Employee
     ) -> None:
         for _ in range(5):
@@ -435,7 +423,7 @@ class TestACancelledParent:
             assert_invariants()
 
 
-def test_an_answered_child_and_two_drivers_of_its_parent_end_the_call_once(
+def test_concurrent_collectors_and_drivers_end_the_call_of_an_answered_child_once(
     workshop: Workshop, kim: Employee
 ) -> None:
     run = workshop.work()

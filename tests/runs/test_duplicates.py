@@ -68,7 +68,7 @@ class TestEqualCallsInOnePass:
         first, second = calls(workshop.work())
         assert names_its_original(second, first)
 
-    def test_duplicate_calls_of_a_write_tool_share_one_card_and_one_effect(
+    def test_of_a_write_tool_share_one_card_and_one_effect(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a"), call("probe.effect", name="a")))
@@ -81,11 +81,11 @@ class TestEqualCallsInOnePass:
         assert names_its_original(second, first)
         assert sum(recorder.effects.values()) == 1
 
-    def test_identical_calls_of_a_volatile_tool_both_run(self, workshop: Workshop) -> None:
+    def test_of_a_volatile_tool_both_run(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock"), call("probe.clock")))
         assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED]
 
-    def test_identical_calls_of_a_volatile_write_tool_each_have_a_card_and_an_effect(
+    def test_of_a_volatile_write_tool_each_have_a_card_and_an_effect(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         workshop.play(asking(call("probe.knock", name="a"), call("probe.knock", name="a")))
@@ -112,17 +112,19 @@ class TestACallOfAnEarlierPass:
         assert statuses(run) == [SUCCEEDED, DUPLICATE, SUCCEEDED]
         assert run.exit_reason == ExitReason.FINAL_ANSWER
 
-    def test_a_repeated_call_of_a_volatile_tool_runs_again(self, workshop: Workshop) -> None:
+    def test_runs_again_when_repeated_if_its_tool_is_volatile(self, workshop: Workshop) -> None:
         workshop.play(asking(call("probe.clock")), asking(call("probe.clock")))
         assert statuses(workshop.work()) == [SUCCEEDED, SUCCEEDED]
 
-    def test_a_second_duplicate_refers_to_the_original_call(self, workshop: Workshop) -> None:
+    def test_is_the_original_to_which_a_second_duplicate_refers_too(
+        self, workshop: Workshop
+    ) -> None:
         workshop.play(asking(ADD), asking(ADD, OTHER), asking(ADD, call("probe.clock")))
         rows = calls(workshop.work())
         assert names_its_original(rows[1], rows[0])
         assert names_its_original(rows[3], rows[0])
 
-    def test_a_duplicate_is_sent_to_the_model_with_the_earlier_result(
+    def test_has_its_result_sent_to_the_model_for_its_duplicate_too(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         params = {"operation": "add", "a": 1, "b": 2}
@@ -390,7 +392,9 @@ class TestRequestingAgain:
         workshop.resolve(calls(run)[0], "succeeded")
         assert statuses(workshop.drive(run)) == [SUCCEEDED, DUPLICATE]
 
-    def test_is_possible_for_a_call_beyond_the_limit_of_cards(self, workshop: Workshop) -> None:
+    def test_is_possible_for_a_call_that_exceeded_the_limit_on_cards(
+        self, workshop: Workshop
+    ) -> None:
         effects = [call("probe.effect", name=str(number)) for number in range(21)]
         workshop.play(asking(*effects), asking(effects[20]))
         run = workshop.work()

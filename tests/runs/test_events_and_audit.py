@@ -53,7 +53,7 @@ class TestNumbersOfEvents:
         )
         assert texts == ["one", "two"] * 30, "events of one commit are together"
 
-    def test_numbers_of_rolled_back_events_are_used_again(self, workshop: Workshop) -> None:
+    def test_are_reused_after_a_rollback(self, workshop: Workshop) -> None:
         run = workshop.submit()
         with suppress(RuntimeError), run_transaction(run.pk) as tx:
             tx.publish(ToolProgress("1", 0.5, "lost"))
@@ -142,7 +142,7 @@ class TestABriefResult:
         assert (brief["data"], brief["truncated"], brief["summary"]) == (None, True, "s")
         assert brief_result(self.result(None, markdown="x" * 5000))["truncated"] is True
 
-    def test_counts_bytes_and_not_characters(self) -> None:
+    def test_is_limited_in_bytes_and_not_in_characters(self) -> None:
         assert brief_result(self.result("ü" * 3000))["truncated"] is True
 
 
@@ -206,11 +206,11 @@ class TestTheAuditChain:
         assert verify_audit(pk) == ["the chain ends at entry 4, but its head says 0"]
         head.save(force_insert=True)
 
-    def test_an_entry_can_be_appended_only_in_a_transaction(self, workshop: Workshop) -> None:
+    def test_can_be_extended_only_in_a_transaction(self, workshop: Workshop) -> None:
         with pytest.raises(RuntimeError):
             audit.append(workshop.organization.pk, [audit.NewEntry("user:me", "did", "thing", {})])
 
-    def test_an_entry_is_rolled_back_with_its_transaction(self, workshop: Workshop) -> None:
+    def test_loses_an_entry_whose_transaction_is_rolled_back(self, workshop: Workshop) -> None:
         pk = self.fill(workshop, 1)
         with suppress(RuntimeError), transaction.atomic():
             audit.append(pk, [audit.NewEntry("user:me", "did", "thing", {})])

@@ -1,7 +1,7 @@
 """The judgment at the lock: a call starts only as it was judged, shown and approved, whatever
 changes before it starts.
 
-Each condition has a control, in which a similar change happens that must not stop the call.
+Each condition has a control: a similar change that must not stop the call.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class Watched(Effect):
 
 
 class Checked(Tool):
-    """A read that runs the functions in `acts` while it is judged, after its earlier calls were
-    counted."""
+    """A read that runs the functions in `acts` while it is judged, after its earlier calls have
+    been counted."""
 
     name = "probe.checked"
     description = "Is checked."
@@ -113,7 +113,7 @@ class Scene:
     recorder: Recorder
 
     def limit(self, tool: str, otherwise: Otherwise = Otherwise.ASK) -> None:
-        """Let the employee call the tool once an hour."""
+        """Let the employee call the tool only once an hour."""
         once = Condition("", Rule.CALL_COUNT, {"most": 1, "period": "hour"}, otherwise)
         Grant.objects.filter(tool=tool).update(conditions=[once.as_json()])
 
@@ -128,7 +128,7 @@ class Scene:
         return self.workshop.approve(self.workshop.card(run))
 
     def start(self, run: Run, meanwhile: Act | None = None) -> Run:
-        """Drive the run of an approved call; `meanwhile` happens between its first judgment and the
+        """Drive the run of an approved call, and run `meanwhile` between its first judgment and the
         lock."""
         self.tool.acts = [meanwhile] if meanwhile else []
         return self.workshop.drive(run)
@@ -198,7 +198,7 @@ class TestTheJudgmentAtTheLock:
             scene.assert_started(run)
 
     @MATTERS
-    def test_asks_again_about_a_tool_with_another_definition(
+    def test_asks_again_about_a_tool_whose_definition_has_changed(
         self, scene: Scene, matters: bool
     ) -> None:
         def replace_tool() -> None:
@@ -263,7 +263,7 @@ class TestTheJudgmentAtTheLock:
             scene.assert_started(run)
 
     @MATTERS
-    def test_starts_no_call_of_a_stopped_employee(self, scene: Scene, matters: bool) -> None:
+    def test_does_not_start_calls_of_a_stopped_employee(self, scene: Scene, matters: bool) -> None:
         workshop = scene.workshop
         provider = workshop.employee.provider
         other = Employee.objects.create(
@@ -279,7 +279,7 @@ class TestTheJudgmentAtTheLock:
         scene.assert_started(run)
 
     @MATTERS
-    def test_starts_no_call_of_a_cancelled_run(self, scene: Scene, matters: bool) -> None:
+    def test_does_not_start_calls_of_a_cancelled_run(self, scene: Scene, matters: bool) -> None:
         run, other = scene.ask(), scene.ask()
         scene.approve(run)
         run = scene.start(run, lambda: scene.workshop.cancel(run if matters else other))
@@ -290,7 +290,9 @@ class TestTheJudgmentAtTheLock:
             scene.assert_started(run)
 
     @MATTERS
-    def test_starts_no_call_of_an_undone_bulk(self, scene: Scene, matters: bool) -> None:
+    def test_does_not_start_calls_of_an_undone_bulk_decision(
+        self, scene: Scene, matters: bool
+    ) -> None:
         run, other = scene.ask(), scene.ask()
         bulks = {}
         for each in (run, other):
@@ -455,7 +457,7 @@ class TestTheJudgmentAtTheLock:
         assert statuses(run) == [CallStatus.AWAITING_APPROVAL if matters else CallStatus.REJECTED]
 
     @MATTERS
-    def test_refuses_an_edit_with_a_changed_verdict(self, scene: Scene, matters: bool) -> None:
+    def test_refuses_an_edit_whose_verdict_has_changed(self, scene: Scene, matters: bool) -> None:
         card = scene.workshop.card(scene.ask())
         scene.tool.acts = [
             lambda: scene.workshop.raise_for_all(OWN if matters else OTHER, Level.DESTRUCTIVE)

@@ -1,4 +1,5 @@
-"""A response whose pass cannot be recorded is kept on its run, and requested only once."""
+"""A response whose pass cannot be recorded is stored with its run, so that it is requested only
+once."""
 
 from __future__ import annotations
 
@@ -126,7 +127,7 @@ def test_a_message_is_read_after_the_stored_response(
     assert model.requests[-1]["messages"][-1]["content"] == "And one more thing."
 
 
-def test_a_successful_pass_stores_no_response_separately(
+def test_the_response_of_a_recorded_pass_is_not_stored_separately(
     workshop: Workshop, model: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     model.script(Response(calls=(Call("probe.sleep", {"ms": 0}),)), Response(text="Done."))

@@ -1,5 +1,5 @@
 """A large result in a run: the model gets a part with a handle and can read the rest; people see
-the whole."""
+the whole result."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ COUNT = 900
 
 @pytest.fixture
 def many(workshop: Workshop) -> Workshop:
-    """A workshop with many records, and an employee that may read the whole of shortened
-    results."""
+    """A workshop with many records, and an employee that may read shortened results in full."""
     Grant.objects.create(employee=workshop.employee, tool="results.read")
     names = [f"Company {number:04} with a long name" for number in range(COUNT)]
     rows = [
@@ -43,7 +42,7 @@ def tool_messages(body: dict[str, Any]) -> list[str]:
 
 
 def read_to_end(body: dict[str, Any]) -> Response:
-    """Answer as a model that searches, and then reads the result to its end."""
+    """Respond as a model that searches, and then reads the whole result."""
     messages = tool_messages(body)
     if not messages:
         return Response(calls=(Call("data__searchRecords", {"limit": 1000}),))

@@ -45,7 +45,7 @@ def is_reported(run: Run) -> bool:
 
 
 class TestALateReport:
-    def test_until_a_late_report_the_outcome_is_unknown(
+    def test_is_preceded_by_an_unknown_outcome(
         self, workshop: Workshop, given_up: Run, recorder: Recorder
     ) -> None:
         assert given_up.status == RunStatus.NEEDS_ATTENTION
@@ -66,7 +66,7 @@ class TestALateReport:
         assert workshop.drive(given_up).status == RunStatus.SUCCEEDED
         assert list(recorder.effects.values()) == [1]
 
-    def test_a_report_after_a_resolution_by_a_person_changes_nothing_but_is_shown_and_audited(
+    def test_does_not_change_a_resolution_by_a_person_but_is_shown_and_audited(
         self, workshop: Workshop, given_up: Run, recorder: Recorder
     ) -> None:
         workshop.resolve(calls(given_up)[0], "not_done", "I did not see it.")
@@ -84,7 +84,7 @@ class TestALateReport:
         assert "succeeded" in events[1]["reason"]
         assert AuditEntry.objects.get(action="late_report").payload["outcome"] == "succeeded"
 
-    def test_a_report_after_a_cancelled_run_settles_only_the_call(
+    def test_settles_only_the_call_if_the_run_was_cancelled(
         self, workshop: Workshop, given_up: Run, recorder: Recorder
     ) -> None:
         workshop.cancel(given_up)
@@ -93,7 +93,7 @@ class TestALateReport:
         assert statuses(given_up) == [CallStatus.SUCCEEDED]
         assert again(given_up).status == RunStatus.CANCELLED
 
-    def test_a_late_report_of_a_failure_settles_the_outcome(
+    def test_of_a_failure_settles_the_outcome(
         self, workshop: Workshop, toolbox: Toolbox, recorder: Recorder
     ) -> None:
         toolbox.register(SlowRefusal())

@@ -1,4 +1,4 @@
-"""Usage that is reported late corrects the estimate of its pass, and no pass waits for it."""
+"""Usage that is reported late corrects the estimate of its pass; passes never wait for it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def set_prices(workshop: Workshop) -> None:
 
 
 def delay_usage(model: ModelServer) -> None:
-    """Let the next response come at once, but its usage only once the server is released."""
+    """Send the next response immediately, but its usage only once the server is released."""
     padding = {"choices": [], "padding": "x" * 400}
     model.enqueue(Response(events=(FINISH, padding, USAGE), hold="middle"))
 
@@ -75,7 +75,9 @@ def test_an_estimate_without_later_usage_stays_and_counts_toward_budgets(
     assert budgets.list_run_budgets(run)[0].is_exhausted
 
 
-def test_usage_reported_at_once_is_not_an_estimate(workshop: Workshop, model: ModelServer) -> None:
+def test_usage_reported_with_the_response_is_not_an_estimate(
+    workshop: Workshop, model: ModelServer
+) -> None:
     model.script(Response(text="Done."))
     run = workshop.work()
     assert (run.input_tokens, run.output_tokens, run.estimated_tokens) == (100, 10, 0)

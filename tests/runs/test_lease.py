@@ -297,7 +297,7 @@ class TestADriverThatLostItsLease:
             pytest.fail("the block must not begin")
         lose_worker(run)
 
-    def test_stops_without_an_error_although_its_tool_still_runs(
+    def test_stops_without_an_error_even_if_its_tool_is_still_running(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         recorder.hold("slow")
@@ -322,9 +322,11 @@ class TestADriverThatLostItsLease:
             assert again(run).status == RunStatus.QUEUED
             assert again(run).crash_count == 1
 
-    def test_counts_no_crash_after_a_lost_or_busy_database(self, workshop: Workshop) -> None:
-        """On PostgreSQL the driver's session ends; SQLite has no session to lose, and is busy with
-        a write of another connection."""
+    def test_does_not_count_a_crash_if_the_database_is_lost_or_busy(
+        self, workshop: Workshop
+    ) -> None:
+        """On PostgreSQL, the driver's session ends. SQLite has no sessions; there, another
+        connection keeps the database busy with a write."""
         run = workshop.submit()
         with pytest.raises(OperationalError), lease.keep_renewing(acquire_lease(run)):
             _lose_session_or_be_refused()
@@ -332,7 +334,7 @@ class TestADriverThatLostItsLease:
         assert (run.status, run.crash_count) == (RunStatus.QUEUED, 0)
         assert run.next_wake_at is not None, "it is not tried again at once"
 
-    def test_gives_the_run_back_with_its_earlier_problem(self, workshop: Workshop) -> None:
+    def test_gives_the_run_back_and_keeps_its_earlier_problem(self, workshop: Workshop) -> None:
         run = workshop.submit()
         my_lease = acquire_lease(run)
         Run.objects.filter(pk=run.pk).update(problem="The model was away.")

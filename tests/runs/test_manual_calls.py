@@ -1,5 +1,5 @@
-"""A read tool tried by hand: one call, judged by an employee's grants, run by a worker, recorded
-like any other call."""
+"""A read tool tried by hand: one call, judged by an employee's grants, run by a worker, and
+recorded like any other call."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class TestAManualCall:
         assert (last_call(run).version, last_call(run).status) == ("1.2", CallStatus.SUCCEEDED)
         assert (run.answer, run.title) == ("said Hi", "Say again, tried by hand")
 
-    def test_takes_no_message_and_cannot_be_continued(self, workshop: Workshop) -> None:
+    def test_cannot_receive_messages_or_be_continued(self, workshop: Workshop) -> None:
         run = submit_call(workshop)
         for each in (run, workshop.drive(run)):
             with pytest.raises(Conflict, match="start a run with a task"):
@@ -142,7 +142,7 @@ class TestAManualCall:
         assert len(passes(run)) == 1
 
 
-class TestARefusedManualCall:
+class TestAManualCallIsRefused:
     @pytest.mark.parametrize(
         ("tool", "params", "field"),
         [
@@ -154,7 +154,7 @@ class TestARefusedManualCall:
             ("probe.sleep", {"ms": "soon"}, "params.ms"),
         ],
     )
-    def test_a_manual_call_with_invalid_params_is_refused_and_the_param_is_named(
+    def test_if_a_param_is_invalid_and_the_param_is_named(
         self, workshop: Workshop, tool: str, params: dict[str, Any], field: str
     ) -> None:
         with pytest.raises((Invalid, Conflict)) as caught:
@@ -162,16 +162,12 @@ class TestARefusedManualCall:
         assert caught.value.extra.get("field", "") == field
         assert not Run.objects.exists()
 
-    def test_a_manual_call_of_a_tool_above_the_read_level_is_refused(
-        self, workshop: Workshop
-    ) -> None:
+    def test_if_its_tool_is_above_the_read_level(self, workshop: Workshop) -> None:
         for tool in ("data.updateRecord", "data.bulkDelete", "probe.effect", "probe.draw"):
             with pytest.raises(Conflict, match="cannot be tried"):
                 submit_call(workshop, tool)
 
-    def test_a_manual_call_that_would_need_approval_is_refused(
-        self, workshop: Workshop, toolbox: Toolbox
-    ) -> None:
+    def test_if_it_would_need_approval(self, workshop: Workshop, toolbox: Toolbox) -> None:
         class Fetch(Gate):
             name = "probe.fetch"
             open_world = True
@@ -184,7 +180,7 @@ class TestARefusedManualCall:
         with pytest.raises(Conflict, match="would need approval"):
             submit_call(workshop)
 
-    def test_a_manual_call_of_a_missing_disabled_or_ungranted_tool_is_refused(
+    def test_if_its_tool_is_missing_disabled_or_not_granted(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         class Platform(Gate):
@@ -202,9 +198,7 @@ class TestARefusedManualCall:
         with pytest.raises(Conflict, match="not granted"):
             submit_call(workshop, "probe.sleep", ms=1)
 
-    def test_a_manual_call_by_a_viewer_or_with_an_unavailable_employee_is_refused(
-        self, workshop: Workshop
-    ) -> None:
+    def test_if_a_viewer_makes_it_or_its_employee_is_unavailable(self, workshop: Workshop) -> None:
         trial = manual_calls.ManualCall(workshop.employee.pk, SEARCH, {})
         with pytest.raises(Forbidden):
             manual_calls.submit(workshop.members["viewer"], trial)

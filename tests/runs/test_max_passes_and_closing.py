@@ -29,7 +29,7 @@ def sleep(tag: object) -> Call:
     return Call("probe.sleep", {"ms": 0, "tag": str(tag)})
 
 
-class TestMaxPasses:
+class TestTheMaximumNumberOfPasses:
     def test_ends_the_run_with_a_recorded_closing_pass(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
@@ -86,7 +86,7 @@ class TestTheClosingPass:
         assert not workshop.cards(run)
         assert not recorder.effects
 
-    def test_a_closing_pass_without_text_is_replaced_by_a_summary_of_the_results(
+    def test_without_text_is_replaced_by_a_summary_of_the_results(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -97,7 +97,7 @@ class TestTheClosingPass:
         assert "The employee gave no answer: out of passes." in run.answer
         assert "- Slept 0 ms" in run.answer
 
-    def test_a_run_with_an_empty_closing_pass_can_be_continued(
+    def test_that_is_empty_does_not_prevent_continuing_the_run(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -115,7 +115,7 @@ class TestTheClosingPass:
             "Done after all.",
         )
 
-    def test_a_closing_pass_with_a_failing_provider_is_replaced_by_a_summary_of_the_results(
+    def test_is_replaced_by_a_summary_of_the_results_if_its_provider_fails(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -125,7 +125,7 @@ class TestTheClosingPass:
         assert "- Slept 0 ms" in run.answer
         assert "refused" in run.problem
 
-    def test_a_failing_provider_ends_the_run_in_an_error_while_a_message_is_unread(
+    def test_ends_the_run_in_an_error_if_its_provider_fails_while_a_message_is_unread(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -166,7 +166,7 @@ class TestTheClosingPass:
 
 
 class TestRepeatedDenials:
-    def test_denials_in_three_consecutive_passes_end_the_run(self, workshop: Workshop) -> None:
+    def test_in_three_consecutive_passes_end_the_run(self, workshop: Workshop) -> None:
         workshop.allow_passes(20)
         workshop.play(*[asking(call("probe.effect", name=str(number))) for number in range(5)])
         run = workshop.work()

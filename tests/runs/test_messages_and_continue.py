@@ -38,7 +38,7 @@ def shape_of(request: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 class TestAMessage:
-    def test_a_message_sent_twelve_times_at_once_is_added_once(
+    def test_sent_twelve_times_at_the_same_moment_is_added_once(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         run = workshop.submit("Begin.")
@@ -64,7 +64,7 @@ class TestAMessage:
         assert roles == ["user", "assistant", "tool", "user", "assistant", "tool"]
         assert [each.messages_upto for each in passes(run)] == [1, 2, 2]
 
-    def test_a_message_during_the_models_response_is_read_before_the_run_ends(
+    def test_during_the_models_response_is_read_before_the_run_ends(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(Response(text="Done.", hold="start"), Response(text="Done, and that too."))
@@ -81,7 +81,7 @@ class TestAMessage:
             ("user", "And that."),
         ]
 
-    def test_a_message_during_a_tool_call_is_read_in_the_next_pass(
+    def test_during_a_tool_call_is_read_in_the_next_pass(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder
     ) -> None:
         recorder.hold("slow")
@@ -95,7 +95,7 @@ class TestAMessage:
             recorder.release("slow")
         assert shape_of(model.requests[1])[-1] == ("user", "Hurry.")
 
-    def test_a_message_during_the_closing_pass_is_read_before_the_run_ends(
+    def test_during_the_closing_pass_is_read_before_the_run_ends(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.allow_passes(1)
@@ -115,7 +115,7 @@ class TestAMessage:
         workshop.say(run, "  Hello.  ")
         assert payloads(run, "message_added") == [{"text": "Hello.", "by": "acme-operator"}]
 
-    def test_a_message_to_a_queued_run_is_in_its_first_request(
+    def test_to_a_queued_run_is_in_its_first_request(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         run = workshop.submit("Begin.")
@@ -124,7 +124,7 @@ class TestAMessage:
         assert shape_of(model.requests[0]) == [("user", "Begin."), ("user", "More.")]
 
     @pytest.mark.parametrize("text", ["", "  \n ", "x" * 20_001, "a\0b"])
-    def test_an_empty_overlong_or_unstorable_message_is_refused(
+    def test_that_is_empty_too_long_or_unstorable_is_refused(
         self, workshop: Workshop, text: str
     ) -> None:
         run = workshop.submit()
@@ -133,9 +133,7 @@ class TestAMessage:
         assert refused.value.extra["field"] == "text"
         assert again(run).message_count == 1
 
-    def test_a_message_of_a_viewer_or_another_organization_is_refused(
-        self, workshop: Workshop
-    ) -> None:
+    def test_from_a_viewer_or_another_organization_is_refused(self, workshop: Workshop) -> None:
         run = workshop.submit()
         with pytest.raises(Forbidden):
             actions.add_message(workshop.members["viewer"], run.pk, "Hello.")
@@ -164,7 +162,7 @@ class TestAnEndedRun:
             "pass_started",
         ]
 
-    def test_a_failed_run_resumes_with_its_counts_reset(self, workshop: Workshop) -> None:
+    def test_that_failed_resumes_with_its_counts_reset(self, workshop: Workshop) -> None:
         workshop.play_text("this is no script")
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.PROVIDER_ERROR)

@@ -1,5 +1,5 @@
-"""A mode that no tool uses any longer, for example after a plugin was removed, gives an employee no
-tools."""
+"""An employee gets no tools in a mode that is no longer used by any tool, for example after a
+plugin is removed."""
 
 import pytest
 
@@ -37,7 +37,7 @@ class TestALostMode:
         assert Run.objects.count() == 1
         assert workshop.submit(mode="general").mode == "general"
 
-    def test_offers_no_tools_to_a_started_run_and_refuses_its_calls(
+    def test_does_not_offer_tools_to_a_started_run_and_refuses_its_calls(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         workshop.play(asking(call("data.searchRecords")))

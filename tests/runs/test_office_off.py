@@ -1,5 +1,5 @@
-"""With the office switched off, no employee has its tools, but pages still show, import and export
-its data."""
+"""With the office switched off, employees do not have its tools, but pages still show, import and
+export its data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run's outcome is truthful: a run that changed nothing or was denied never counts as done."""
+"""A run's outcome is truthful: a run that made no change or was denied is never shown as done."""
 
 from __future__ import annotations
 

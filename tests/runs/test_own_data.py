@@ -39,7 +39,7 @@ class TestAReadThatSendsDataOutside:
         "A read to an allowed host asks if it carries own data",
         "tools/toolbox/permissions.py",
     )
-    def test_needs_approval_before_it_sends_own_data_to_an_allowed_host(
+    def test_needs_approval_before_it_sends_the_organizations_data_to_an_allowed_host(
         self, workshop: Workshop
     ) -> None:
         workshop.record(name="Globex Corporation")
@@ -54,7 +54,7 @@ class TestAReadThatSendsDataOutside:
         "Own data may be sent unasked only to those who told it",
         "agents/runs/provenance.py",
     )
-    def test_sends_own_data_without_approval_only_to_the_host_it_came_from(
+    def test_can_send_data_without_approval_only_to_the_host_from_which_it_came(
         self, workshop: Workshop
     ) -> None:
         allow_host(workshop, "other.example")
@@ -114,7 +114,9 @@ class TestAReadThatSendsDataOutside:
         workshop.play(asking(long))
         assert statuses(workshop.work()) == ["succeeded"]
 
-    def test_runs_without_approval_if_it_contains_no_own_data(self, workshop: Workshop) -> None:
+    def test_runs_without_approval_if_it_does_not_contain_the_organizations_data(
+        self, workshop: Workshop
+    ) -> None:
         workshop.record(name="Globex Corporation")
         workshop.play(asking(call("data.searchRecords")), asking(READ))
         run = workshop.work(f"Read https://{PAGE_HOST}/invoice")

@@ -1,4 +1,4 @@
-"""Calls of a pass that need no approval run in parallel, and no call affects another call."""
+"""Calls of a pass that do not need approval run in parallel, without affecting each other."""
 
 from datetime import timedelta
 
@@ -93,7 +93,7 @@ def test_failing_and_hanging_calls_do_not_affect_other_calls(workshop: Workshop)
     assert measure_calls(run) < timedelta(seconds=5)
 
 
-def test_an_exceptions_text_is_in_no_event_and_no_result(workshop: Workshop) -> None:
+def test_events_and_results_never_contain_the_text_of_an_exception(workshop: Workshop) -> None:
     workshop.play(asking(call("probe.fail")))
     run = workshop.work()
     assert "hunter2" not in str(

@@ -165,7 +165,7 @@ def test_a_tool_stopped_while_another_card_is_previewed_does_not_start(
     assert (write.previewed, recorder.arrivals["b"]) == (["a"], 0)
 
 
-def test_a_write_revoked_during_its_own_preview_gets_no_card(
+def test_a_write_revoked_during_its_own_preview_does_not_get_a_card(
     workshop: Workshop, toolbox: Toolbox
 ) -> None:
     allow(
@@ -262,7 +262,7 @@ def test_rules_differ_if_one_toolbox_has_an_additional_tool(workshop: Workshop) 
     assert (wider.has_same_rules(wider), wider.has_same_rules(place)) == (True, False)
 
 
-def test_a_response_is_judged_once_while_nothing_changes(
+def test_a_response_is_judged_once_if_its_permissions_do_not_change(
     workshop: Workshop, toolbox: Toolbox
 ) -> None:
     read = Judged()
@@ -291,7 +291,7 @@ class TestAStepOfARecipe:
         "A recipe's step gets the card that is right by then",
         "agents/runs/engine/suspension.py",
     )
-    def test_a_step_stopped_during_its_preview_gets_no_card(
+    def test_stopped_during_its_preview_does_not_get_a_card(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         write = Previewed(lambda: stops.stop_tool(workshop.operator, "probe.previewed"))
@@ -304,7 +304,7 @@ class TestAStepOfARecipe:
         )
         assert (error_code(calls(run)[1]), workshop.cards(run)) == ("TOOL_DISABLED", [])
 
-    def test_a_step_is_not_recorded_if_its_recipe_is_stopped_while_the_step_is_judged(
+    def test_is_not_recorded_if_its_recipe_is_stopped_while_the_step_is_judged(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         allow(workshop, toolbox, Judged(lambda: stops.stop_tool(workshop.operator, "probe.guided")))
@@ -313,7 +313,7 @@ class TestAStepOfARecipe:
         assert (run.status, statuses(run)) == (RunStatus.SUCCEEDED, [CallStatus.FAILED])
         assert error_code(calls(run)[0]) == "TOOL_DISABLED"
 
-    def test_a_step_whose_level_is_raised_while_it_is_judged_waits_for_its_card(
+    def test_whose_level_is_raised_while_it_is_judged_waits_for_its_card(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         allow(
@@ -336,7 +336,7 @@ class TestAStepOfARecipe:
         assert statuses(workshop.work()) == [CallStatus.SUSPENDED, CallStatus.AWAITING_APPROVAL]
         assert write.previewed == ["a"]
 
-    def test_a_step_whose_permissions_change_in_every_preview_is_refused(
+    def test_whose_permissions_change_in_every_preview_is_refused(
         self, workshop: Workshop, toolbox: Toolbox, recipe: type[Recipe]
     ) -> None:
         def flip() -> None:
@@ -366,7 +366,7 @@ class TestAnInnerCall:
         assert statuses(workshop.work()) == [CallStatus.SUCCEEDED] * 2
         assert inner.in_transactions == [False]
 
-    def test_an_inner_call_stopped_while_it_is_judged_is_refused(
+    def test_stopped_while_it_is_judged_is_refused(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         inner = Judged(lambda: stops.stop_tool(workshop.operator, "probe.judged"))
@@ -387,7 +387,7 @@ def write(workshop: Workshop, toolbox: Toolbox) -> Previewed:
 
 class TestAnApprovedWrite:
     """A change of permissions between the last preview and the start of an approved write still
-    counts."""
+    applies."""
 
     @pytest.fixture
     def card(self, workshop: Workshop, write: Previewed) -> Approval:
@@ -456,7 +456,7 @@ class TestAnEdit:
         "agents/approvals/decisions.py",
     )
     @pytest.mark.parametrize("change", ["stopped", "raised", "revoked"])
-    def test_an_edit_that_is_no_longer_permitted_leaves_the_card_open(
+    def test_that_is_no_longer_permitted_leaves_the_card_open(
         self, workshop: Workshop, write: Previewed, change: str
     ) -> None:
         card = workshop.card(workshop.work())

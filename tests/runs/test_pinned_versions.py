@@ -55,8 +55,8 @@ def find_offered(run: Run) -> dict[str, str]:
 
 
 def count_differences(organization: Organization) -> int:
-    """Replay all recorded calls by the rules of their time; return the number of verdicts that
-    differ."""
+    """Replay all recorded calls by the rules that applied when they were recorded; return the
+    number of verdicts that differ."""
     bounded = find_bounds(CallFilter(organization.pk), None)
     return sum(len(part.differences) for part in (replay(bounded) if bounded else ()))
 
@@ -91,7 +91,7 @@ class TestAPinnedVersion:
         assert last_call(run).why == "You may use the tool 'sample.echo' only in version 1.2."
         assert count_differences(workshop.organization) == 0
 
-    def test_a_pinned_version_that_is_not_installed_is_not_replaced_by_the_newest_version(
+    def test_is_not_replaced_by_the_newest_version_if_it_is_not_installed(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(Echo(version="2.0"))
@@ -116,7 +116,7 @@ class TestAPinnedVersion:
         workshop.drive(run)
         assert (last_call(run).version, last_call(run).status) == ("1.2", CallStatus.SUCCEEDED)
 
-    def test_follows_approval_rules_for_its_own_category_if_a_newer_version_is_in_another(
+    def test_follows_the_approval_rules_for_its_category_even_if_a_newer_version_has_another(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         ApprovalRule.objects.create(
@@ -130,7 +130,7 @@ class TestAPinnedVersion:
         assert card.status == ApprovalStatus.PENDING, "one more person approves it"
 
     @pytest.mark.parametrize("version", ["2.0", ""])
-    def test_changing_or_removing_the_pin_after_the_approval_needs_a_new_approval(
+    def test_needs_a_new_approval_if_its_pin_is_changed_or_removed_after_the_approval(
         self, workshop: Workshop, toolbox: Toolbox, version: str
     ) -> None:
         workshop.play(asking(call(Send.name, text="Hi")))

@@ -81,7 +81,7 @@ def email_of(run: Run) -> Sighting:
 
 
 def settle(workshop: Workshop, run: Run) -> None:
-    """Approve the run's card, and drive the run to its end."""
+    """Approve the run's card, and drive the run until it ends."""
     workshop.approve(workshop.card(run))
     workshop.drive(run)
 
@@ -124,7 +124,7 @@ class TestOriginOnACard:
         assert (read.provenance, write.status) == (None, CallStatus.AWAITING_APPROVAL)
 
     @pytest.mark.parametrize("destinations", [frozenset[str](), frozenset({"name"})])
-    def test_lets_an_outside_value_stand_out_only_in_destination_params(
+    def test_highlights_an_outside_value_only_in_destination_params(
         self,
         workshop: Workshop,
         toolbox: Toolbox,
@@ -146,7 +146,7 @@ class TestOriginOnACard:
         workshop.drive(workshop.say(run, f"It is {EVIL.upper()}"))
         assert email_of(run).origin is SeenIn.PERSON
 
-    def test_distinguishes_own_data_from_new_values(self, workshop: Workshop) -> None:
+    def test_distinguishes_the_organizations_data_from_new_values(self, workshop: Workshop) -> None:
         record = workshop.record(email="office@acme.example")
         search = call("data.searchRecords")
         workshop.play(asking(search), asking(update(record.pk, "office@acme.example")))
@@ -192,8 +192,8 @@ class TestOriginOnACard:
 
 
 class ReadLetter(ReadPage):
-    """A closed-world read whose results count as text from outside, because it declares that others
-    wrote them."""
+    """A closed-world read whose results are treated as text from outside, because it declares that
+    others wrote them."""
 
     name = "probe.letter"
     open_world = False
@@ -257,7 +257,7 @@ class TestOutsideValuesStayOutside:
         )
         assert found.title == "Read a test page"
 
-    def test_a_denied_change_stores_no_outside_value(self, workshop: Workshop) -> None:
+    def test_a_denied_change_does_not_store_an_outside_value(self, workshop: Workshop) -> None:
         record = workshop.record()
         workshop.play(asking(READ), asking(update(record.pk)))
         run = workshop.work()
@@ -412,8 +412,8 @@ class TestOutsideValuesStayOutside:
     def test_a_value_in_the_task_of_a_schedule_that_an_employee_created_stays_outside(
         self, workshop: Workshop
     ) -> None:
-        """The control is a schedule with the same task that counts as created by a person, who then
-        typed the task."""
+        """The control is a schedule with the same task that was not created in a run: a person must
+        have created it and typed the task."""
         record = workshop.record()
         Grant.objects.create(employee=workshop.employee, tool="schedule.create")
         task = f"Set the address to {EVIL}"
@@ -485,7 +485,7 @@ class TestALimitOnOrigins:
         assert "changes.email is of unknown origin" in last_call(run).why
 
 
-def test_a_pass_without_a_card_searches_nothing(
+def test_a_pass_without_a_card_does_not_search_earlier_calls(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control is a run with a card, whose pass is searched."""

@@ -40,7 +40,7 @@ class TestATransientFailure:
         ],
         ids=["nonsense", "cut", "429", "503", "error in 200"],
     )
-    def test_requeues_the_run_for_later_and_records_no_pass(
+    def test_requeues_the_run_for_later_without_recording_a_pass(
         self, workshop: Workshop, model: ModelServer, answer: Callable[[], Response], code: str
     ) -> None:
         model.script(answer())
@@ -64,7 +64,7 @@ class TestATransientFailure:
         model.script(Response(fault="drip"))
         assert is_delayed_by(workshop.work(), "timeout")
 
-    def test_an_unreachable_address_is_retried(self, workshop: Workshop) -> None:
+    def test_of_an_unreachable_address_is_retried(self, workshop: Workshop) -> None:
         workshop.connect("http://127.0.0.1:9/v1")
         assert is_delayed_by(workshop.work(), "unreachable")
 
@@ -81,7 +81,9 @@ class TestATransientFailure:
         assert (run.patience_tries, run.patience_since) == (0, None)
         assert event_types(run).count("pass_started") == 1
 
-    def test_waits_as_long_as_the_server_asks(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_is_followed_by_the_delay_that_the_server_requests(
+        self, workshop: Workshop, model: ModelServer
+    ) -> None:
         model.script(failing(429, retry_after="800"))
         run = workshop.work()
         assert run.next_wake_at is not None
@@ -92,7 +94,7 @@ class TestATransientFailure:
         assert Run.objects.filter(pk=run.pk, next_wake_at__gt=soonest).exists(), "800 s at a tenth"
 
     @pytest.mark.usefixtures("redis_url")
-    def test_the_run_gets_no_hint_before_it_is_due(
+    def test_does_not_cause_a_hint_before_the_run_is_due(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(failing(429, retry_after="800"))
@@ -146,7 +148,7 @@ class TestAPermanentFailure:
         ],
         ids=["html", "401", "404", "400", "too long"],
     )
-    def test_ends_the_run_at_once_with_its_reason(
+    def test_ends_the_run_immediately_with_its_reason(
         self, workshop: Workshop, model: ModelServer, answer: Callable[[], Response], code: str
     ) -> None:
         model.script(answer())
@@ -172,7 +174,7 @@ class TestAPermanentFailure:
 
 class TestAnUnstorableResponse:
     @pytest.mark.parametrize("text", ["a\0b", "half a pair: \ud83d"])
-    def test_unstorable_text_does_not_keep_the_run_from_succeeding(
+    def test_does_not_keep_the_run_from_succeeding_if_it_is_text(
         self, workshop: Workshop, model: ModelServer, text: str
     ) -> None:
         model.script(Response(text=text, extra={"note": text}))
@@ -191,7 +193,7 @@ class TestAnUnstorableResponse:
         ],
         ids=["name", "long name", "params", "id", "long id"],
     )
-    def test_an_unstorable_call_does_not_end_the_run(
+    def test_does_not_end_the_run_if_it_is_a_call(
         self, workshop: Workshop, model: ModelServer, asked: Call
     ) -> None:
         model.script(Response(calls=(asked,)), Response(text="Done."))

@@ -1,5 +1,5 @@
-"""The next driver settles a lost worker's calls: no recorded pass is requested again, and no write
-starts twice."""
+"""The next driver settles a lost worker's calls: recorded passes are not requested again, and
+writes never start twice."""
 
 import pytest
 
@@ -85,7 +85,7 @@ class TestALostLease:
         assert run.crash_count == 4
         assert workshop.drive(run).crash_count == 0, "a result was recorded"
 
-    def test_ends_the_run_if_five_happen_in_a_row(self, workshop: Workshop) -> None:
+    def test_ends_the_run_if_it_occurs_five_times_in_a_row(self, workshop: Workshop) -> None:
         workshop.play(asking(SLEEP))
         run = workshop.submit()
         for crashes in range(1, 5):
@@ -117,7 +117,7 @@ class TestAnInterruptedRead:
         assert event_types(run).count("tool_start") == 2
         assert event_types(run).count("tool_result") == 1
 
-    def test_a_read_of_another_run_is_left_to_its_own_worker(self, workshop: Workshop) -> None:
+    def test_of_another_run_is_left_to_its_own_worker(self, workshop: Workshop) -> None:
         workshop.play(asking(SLEEP))
         first, second = workshop.submit(), workshop.submit()
         lease.give_back(die_while_executing(first))
@@ -161,7 +161,7 @@ class TestAnInterruptedRead:
         assert write.status == CallStatus.CANCELLED
         assert not workshop.cards(run)
 
-    def test_a_read_that_ends_after_its_worker_was_lost_records_nothing(
+    def test_that_ends_after_its_worker_was_lost_does_not_record_a_result(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         recorder.hold("slow")

@@ -1,5 +1,5 @@
-"""An incomplete response never counts as complete: the run reports it, and requests it again only
-if that can help."""
+"""An incomplete response is never treated as complete: the run reports it, and requests it again
+only if that can help."""
 
 from __future__ import annotations
 

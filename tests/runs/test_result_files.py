@@ -1,4 +1,4 @@
-"""Files returned by tools are stored with the organization's files, shown to people, and named to
+"""Files returned by tools are stored with the organization's files, shown to people, and listed for
 the model."""
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def kept(call: ToolCall) -> list[dict[str, Any]]:
     "Files in results are kept under their digest, offered as downloads, and the model gets their names",
     "tools/office/files/result_files.py",
 )
-def test_a_file_is_stored_under_its_digest_and_named_to_the_model(
+def test_a_file_is_stored_under_its_digest_and_listed_for_the_model(
     workshop: Workshop, returning: Any
 ) -> None:
     call = returning(REPORT, REPORT)
@@ -92,7 +92,7 @@ def test_a_files_description_can_be_read_from_the_stored_result(returning: Any) 
     assert [file.as_json() for file in ToolResult.from_json(call.result).list_files()] == kept(call)
 
 
-def test_only_members_can_download_a_file_and_nobody_sees_it_inline(
+def test_only_members_can_download_a_file_and_it_is_never_shown_inline(
     workshop: Workshop, returning: Any
 ) -> None:
     call, outsider = returning(REPORT), build_workshop("other")

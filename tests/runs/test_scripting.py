@@ -107,7 +107,7 @@ class TestAScriptWithoutAWorker:
         workshop.drive(Run.objects.get(pk=result.run_id))
         assert Run.objects.get(pk=result.run_id).status == RunStatus.SUCCEEDED
 
-    def test_submits_a_task_that_is_refused_like_any_other(self, workshop: Workshop) -> None:
+    def test_cannot_submit_a_task_that_would_be_refused_elsewhere(self, workshop: Workshop) -> None:
         build_workshop("other")
         for member, employee, refusal in (
             (workshop.members["viewer"], "Dana", Forbidden),

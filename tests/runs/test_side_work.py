@@ -1,5 +1,5 @@
-"""Side work for a run, such as finding a title, needs no lease, and is stopped when its run no
-longer needs it."""
+"""Side work for a run, such as finding a title, does not need a lease, and is stopped when its run
+no longer needs it."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from tools.contract import Level
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_side_work_is_stopped_when_its_run_is_cancelled_in_a_process_that_drives_nothing(
+def test_side_work_is_stopped_when_its_run_is_cancelled_in_a_process_without_drivers(
     workshop: Workshop,
 ) -> None:
     run = workshop.submit()
@@ -31,7 +31,7 @@ def test_stopping_a_tool_stops_only_side_work_of_that_tool_and_organization(
     assert not is_stopped(elsewhere, "probe.sleep")
 
 
-def test_side_work_continues_under_a_rule_that_stops_nothing(workshop: Workshop) -> None:
+def test_side_work_continues_under_a_rule_that_does_not_stop_the_tool(workshop: Workshop) -> None:
     workshop.raise_for_all("probe.sleep", Level.WRITE)
     assert not is_stopped(workshop.submit(), "probe.sleep")
 

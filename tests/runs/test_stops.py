@@ -1,5 +1,5 @@
-"""Stops: once a stop is committed, nothing that it covers starts, even after a restart, until an
-admin lifts the stop."""
+"""Stops: once a stop is committed, the work that it covers does not start, even after a restart,
+until an admin lifts the stop."""
 
 from collections.abc import Callable
 
@@ -109,7 +109,7 @@ class TestAStop:
         release(workshop, stop)
         assert workshop.drive(run).answer == "In time."
 
-    def test_starts_no_call_that_the_model_requested_meanwhile(
+    def test_does_not_start_calls_that_the_model_requested_meanwhile(
         self, workshop: Workshop, model: ModelServer, recorder: Recorder, stop: Stop
     ) -> None:
         recorder.hold("slow")
@@ -122,7 +122,7 @@ class TestAStop:
         assert not recorder.arrivals["slow"]
         assert again(run).status == RunStatus.QUEUED
 
-    def test_lets_executing_calls_finish_and_starts_no_other_calls(
+    def test_lets_executing_calls_finish_but_does_not_start_other_calls(
         self, workshop: Workshop, recorder: Recorder, stop: Stop
     ) -> None:
         recorder.hold("slow")
@@ -139,7 +139,7 @@ class TestAStop:
             1,
         )
 
-    def test_starts_no_approved_write_and_keeps_the_approval(
+    def test_does_not_start_approved_writes_but_keeps_their_approvals(
         self, workshop: Workshop, recorder: Recorder, stop: Stop
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
@@ -192,7 +192,7 @@ class TestAStop:
         assert again(run).stopped_because == ""
         assert workshop.drive(run).status == RunStatus.SUCCEEDED
 
-    def test_publishes_its_lifting_on_waiting_runs(self, workshop: Workshop, stop: Stop) -> None:
+    def test_is_reported_as_lifted_on_waiting_runs(self, workshop: Workshop, stop: Stop) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         stop(workshop)
@@ -215,7 +215,7 @@ class TestAStop:
         release(workshop, stop)
         assert again(run).next_wake_at == due
 
-    def test_publishes_its_lifting_once_if_an_approved_call_can_start(
+    def test_is_reported_as_lifted_only_once_if_an_approved_call_can_start(
         self, workshop: Workshop, stop: Stop
     ) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
@@ -330,7 +330,7 @@ class TestAStoppedTool:
         assert (row.status, error_code(row)) == (CallStatus.REJECTED, "TOOL_DISABLED")
         assert "was stopped by acme-operator" in row.content
 
-    def test_rejects_its_approved_calls(self, workshop: Workshop, recorder: Recorder) -> None:
+    def test_has_its_approved_calls_rejected(self, workshop: Workshop, recorder: Recorder) -> None:
         workshop.play(asking(call("probe.effect", name="a")))
         run = workshop.work()
         workshop.approve(workshop.card(run))
@@ -343,7 +343,7 @@ class TestAStoppedTool:
             {},
         )
 
-    def test_runs_again_when_resumed_and_leaves_no_rule(self, workshop: Workshop) -> None:
+    def test_runs_again_when_resumed_and_its_rule_is_deleted(self, workshop: Workshop) -> None:
         stops.stop_tool(workshop.admin, "utility.calculate")
         with pytest.raises(Forbidden):
             stops.release_tool(workshop.operator, "utility.calculate")
@@ -366,7 +366,7 @@ class TestAStoppedTool:
         stops.stop_tool(workshop.operator, "utility.calculate@1.0")
         assert ToolRule.objects.get().tool == "utility.calculate"
 
-    def test_a_stopped_title_tool_requests_no_title_from_the_model(
+    def test_for_titles_does_not_request_titles_from_the_model(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         run = workshop.submit("A long task.\nWith a second line.")
@@ -374,7 +374,7 @@ class TestAStoppedTool:
         assert not title_run(run.pk)
         assert not model.requests
 
-    def test_a_missing_tool_cannot_be_stopped(self, workshop: Workshop) -> None:
+    def test_must_exist(self, workshop: Workshop) -> None:
         with pytest.raises(NotFound):
             stops.stop_tool(workshop.operator, "no.such")
 

@@ -55,7 +55,7 @@ class TestANewRun:
         assert run.deadline_at is not None
         assert 290 < (run.deadline_at - run.created_at).total_seconds() < 310
 
-    def test_a_task_of_20_000_characters_is_accepted(self, workshop: Workshop) -> None:
+    def test_can_have_a_task_of_20_000_characters(self, workshop: Workshop) -> None:
         assert len(workshop.submit("x" * 20_000).task) == 20_000
 
     def test_has_a_title_of_one_short_line(self, workshop: Workshop) -> None:
@@ -63,14 +63,14 @@ class TestANewRun:
 
 
 class TestARepeatedSubmission:
-    def test_starts_nothing_new(self, workshop: Workshop) -> None:
+    def test_does_not_start_another_run(self, workshop: Workshop) -> None:
         submission = actions.Submission(workshop.employee.pk, "Work", client_request_id="r-1")
         first, is_new = actions.submit(workshop.operator, submission)
         second, is_new_too = actions.submit(workshop.operator, submission)
         assert (first, is_new, is_new_too) == (second, True, False)
         assert event_types(first) == ["run_started"]
 
-    def test_submitting_twenty_times_at_once_starts_one_run(self, workshop: Workshop) -> None:
+    def test_made_twenty_times_at_the_same_moment_starts_one_run(self, workshop: Workshop) -> None:
         submission = actions.Submission(workshop.employee.pk, "Work", client_request_id="r-1")
         outcomes: Counter[tuple[int, bool]] = Counter()
 
@@ -83,9 +83,7 @@ class TestARepeatedSubmission:
         assert outcomes == {(run.pk, True): 1, (run.pk, False): 19}
         assert event_types(run) == ["run_started"]
 
-    def test_the_same_id_from_another_organization_starts_another_run(
-        self, workshop: Workshop
-    ) -> None:
+    def test_from_another_organization_starts_another_run(self, workshop: Workshop) -> None:
         other = build_workshop("other")
         mine, _ = actions.submit(
             workshop.operator, actions.Submission(workshop.employee.pk, "W", client_request_id="r")
@@ -96,13 +94,13 @@ class TestARepeatedSubmission:
         assert is_new
         assert mine != theirs
 
-    def test_a_submission_without_an_id_always_starts_a_new_run(self, workshop: Workshop) -> None:
+    def test_without_an_id_always_starts_a_new_run(self, workshop: Workshop) -> None:
         assert workshop.submit() != workshop.submit()
 
 
 class TestATask:
     @pytest.mark.parametrize("task", ["", " \n\t ", "x" * 20_001, "x" * 100_000, "a\0b"])
-    def test_an_empty_overlong_or_unstorable_task_is_refused(
+    def test_that_is_empty_too_long_or_unstorable_is_refused(
         self, workshop: Workshop, task: str
     ) -> None:
         with pytest.raises(Invalid) as refused:
@@ -111,7 +109,7 @@ class TestATask:
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("request_id", ["x" * 201, "a\0b"])
-    def test_a_task_whose_request_id_cannot_be_stored_is_refused(
+    def test_whose_request_id_cannot_be_stored_is_refused(
         self, workshop: Workshop, request_id: str
     ) -> None:
         with pytest.raises(Invalid) as refused:
@@ -123,7 +121,7 @@ class TestATask:
         "Request ids of schedules are reserved, so nobody can block a schedule",
         "agents/runs/actions.py",
     )
-    def test_a_task_whose_request_id_is_reserved_for_schedules_is_refused(
+    def test_whose_request_id_is_reserved_for_schedules_is_refused(
         self, workshop: Workshop
     ) -> None:
         with pytest.raises(
@@ -133,30 +131,32 @@ class TestATask:
         assert refused.value.extra["field"] == "client_request_id"
         assert not Run.objects.exists()
 
-    def test_a_task_in_an_unknown_mode_is_refused(self, workshop: Workshop) -> None:
+    def test_in_an_unknown_mode_is_refused(self, workshop: Workshop) -> None:
         with pytest.raises(Invalid) as refused:
             workshop.submit(mode="party")
         assert refused.value.extra["field"] == "mode"
 
-    def test_a_task_in_a_mode_that_a_tool_names_is_accepted(
+    def test_in_a_mode_that_a_tool_names_is_accepted(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(Echo(name="sample.sell"), modes={"party"})
         assert workshop.submit(mode="party").mode == "party"
 
-    def test_a_task_for_a_missing_or_foreign_employee_is_refused(self, workshop: Workshop) -> None:
+    def test_for_a_missing_employee_or_another_organizations_employee_is_refused(
+        self, workshop: Workshop
+    ) -> None:
         foreign = build_workshop("other").employee
         for employee_id in (999_999_999, foreign.pk):
             with pytest.raises(NotFound):
                 actions.submit(workshop.operator, actions.Submission(employee_id, "Work"))
         assert not Run.objects.exists()
 
-    def test_a_task_for_an_inactive_employee_is_refused(self, workshop: Workshop) -> None:
+    def test_for_an_inactive_employee_is_refused(self, workshop: Workshop) -> None:
         Employee.objects.update(is_active=False)
         with pytest.raises(Conflict):
             workshop.submit()
 
-    def test_a_task_from_a_viewer_is_refused(self, workshop: Workshop) -> None:
+    def test_from_a_viewer_is_refused(self, workshop: Workshop) -> None:
         with pytest.raises(Forbidden):
             actions.submit(
                 workshop.members["viewer"], actions.Submission(workshop.employee.pk, "Work")

@@ -1,5 +1,5 @@
-"""From task to answer: reads need no approval, writes wait for a person, and exactly the approved
-change happens."""
+"""From task to answer: reads do not need approval, writes wait for a person, and exactly the
+approved change happens."""
 
 import pytest
 
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class TestARun:
-    def test_a_run_without_calls_ends_with_the_answer(self, workshop: Workshop) -> None:
+    def test_without_calls_ends_with_the_answer(self, workshop: Workshop) -> None:
         workshop.play(answer="Forty-two.")
         run = workshop.work()
         assert (run.status, run.exit_reason, run.answer) == (

@@ -1,4 +1,4 @@
-"""Text between <think> tags is stored and shown as a thought, and used nowhere else."""
+"""Text between <think> tags is stored and shown as a thought, and is not used for anything else."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_a_title_is_set_once_by_concurrent_requests(workshop: Workshop, model: M
         (Response(text="<think>Qualify companies"), 110),
     ],
 )
-def test_a_title_stays_the_beginning_of_the_task_if_the_model_returns_no_title(
+def test_a_title_remains_the_beginning_of_the_task_if_the_model_does_not_return_one(
     workshop: Workshop, model: ModelServer, answer: Response, used: int
 ) -> None:
     model.script(answer)
@@ -106,7 +106,7 @@ def test_a_title_is_one_short_line_whatever_the_model_writes(
     assert "\n" not in title
 
 
-def test_no_title_is_requested_from_a_scripted_provider_or_if_the_title_tool_is_disabled(
+def test_a_title_is_not_requested_from_a_scripted_provider_or_if_its_tool_is_disabled(
     workshop: Workshop, model: ModelServer, toolbox: Toolbox
 ) -> None:
     run = workshop.submit(TASK)
@@ -118,7 +118,7 @@ def test_no_title_is_requested_from_a_scripted_provider_or_if_the_title_tool_is_
     assert not model.requests
 
 
-def test_no_title_is_requested_once_the_run_was_cancelled(
+def test_a_title_is_not_requested_once_the_run_is_cancelled(
     workshop: Workshop, model: ModelServer
 ) -> None:
     run = workshop.submit(TASK)
@@ -207,7 +207,7 @@ succeed = make_ending(ExitReason.FINAL_ANSWER)
 @pytest.mark.parametrize(
     "stop", [cancel, fail, stop_everything, stop_its_employee, stop_its_tool, stop_after_its_end]
 )
-def test_a_title_is_abandoned_at_once_when_its_run_is_stopped_cancelled_or_failed(
+def test_a_title_is_abandoned_immediately_when_its_run_is_stopped_cancelled_or_failed(
     workshop: Workshop, model: ModelServer, stop: Callable[[Workshop, Run], None]
 ) -> None:
     model.script(Response(text="Too late", hold="start"))
@@ -234,7 +234,7 @@ def test_a_title_is_set_even_if_the_run_has_answered_meanwhile(
         eventually(lambda: again(run).title == "Qualify companies")
 
 
-def test_no_title_is_requested_once_the_run_has_failed(
+def test_a_title_is_not_requested_once_the_run_has_failed(
     workshop: Workshop, model: ModelServer
 ) -> None:
     run = workshop.submit(TASK)

@@ -93,7 +93,7 @@ class TestAFailedWrite:
     @pytest.mark.parametrize(
         ("how", "code"), [("raise", "TOOL_EXECUTION_FAILED"), ("fail", "NETWORK_ERROR")]
     )
-    def test_leaves_nothing_behind_and_its_outcome_is_known(
+    def test_does_not_change_anything_and_has_a_known_outcome(
         self, workshop: Workshop, record: Record, how: str, code: str
     ) -> None:
         run = run_spoiled_write(workshop, record, how)
@@ -117,15 +117,15 @@ class TestAFailedWrite:
     def test_is_never_reported_as_done_even_if_the_tool_says_so(
         self, workshop: Workshop, record: Record, how: str
     ) -> None:
-        """The tool suppresses a database error, after which its changes are rolled back at once or
-        at the commit."""
+        """The tool suppresses a database error; its changes are then rolled back, either
+        immediately or at the commit."""
         run = run_spoiled_write(workshop, record, how)
         (row,) = calls(run)
         assert run.status == RunStatus.SUCCEEDED, run.problem
         assert (row.status == CallStatus.SUCCEEDED) == (name_of(record) == "New")
         assert row.status in TERMINAL_CALLS
 
-    def test_a_failure_at_the_commit_leaves_nothing_behind(
+    def test_that_fails_at_the_commit_does_not_change_anything(
         self, workshop: Workshop, record: Record
     ) -> None:
         """A reference to a missing row is refused only at the commit."""

@@ -77,14 +77,14 @@ def test_one_approval_covers_later_reads_of_the_same_host_in_this_run(workshop: 
     assert statuses(workshop.work()) == ["succeeded", "awaiting_approval"]
 
 
-def test_a_denial_covers_no_later_read(workshop: Workshop) -> None:
+def test_a_denial_does_not_cover_later_reads(workshop: Workshop) -> None:
     workshop.play(asking(SEARCH), asking(FIRST), asking(SECOND))
     run = workshop.work()
     workshop.deny(workshop.card(run))
     assert statuses(workshop.drive(run)) == ["succeeded", "denied", "awaiting_approval"]
 
 
-def test_an_approval_by_a_standing_grant_covers_no_later_read(workshop: Workshop) -> None:
+def test_an_approval_by_a_standing_grant_does_not_cover_later_reads(workshop: Workshop) -> None:
     grant(workshop, ReadPage.name, Condition("url", Rule.HOST, PAGE_HOST), max_uses=1)
     workshop.play(asking(SEARCH), asking(FIRST), asking(SECOND))
     run = workshop.work()
@@ -92,7 +92,9 @@ def test_an_approval_by_a_standing_grant_covers_no_later_read(workshop: Workshop
     assert statuses(run) == ["succeeded", "succeeded", "awaiting_approval"]
 
 
-def test_an_address_that_a_person_or_a_page_wrote_needs_no_approval(workshop: Workshop) -> None:
+def test_an_address_that_a_person_or_a_page_wrote_does_not_need_approval(
+    workshop: Workshop,
+) -> None:
     """The control changes one letter of the page's link."""
     PAGES["/invoice"] = "Details: [here](/details?id=77-b)"
     workshop.play(asking(SEARCH), asking(READ), asking(visit("/details?id=77-b")))
@@ -109,7 +111,9 @@ def test_an_address_that_a_result_only_repeats_needs_approval(workshop: Workshop
     assert statuses(workshop.work()) == ["succeeded", "succeeded", "awaiting_approval"]
 
 
-def test_an_address_in_the_employees_instructions_needs_no_approval(workshop: Workshop) -> None:
+def test_an_address_in_the_employees_instructions_does_not_need_approval(
+    workshop: Workshop,
+) -> None:
     workshop.play(asking(SEARCH), asking(READ))
     assert statuses(workshop.work())[-1] == "awaiting_approval"
     Employee.objects.update(instructions=f"Invoices are at https://{PAGE_HOST}/invoice.")
@@ -124,14 +128,14 @@ def test_an_address_in_the_employees_instructions_needs_no_approval(workshop: Wo
         call("utility.calculate", operation="add", a=2, b=2),
     ],
 )
-def test_a_search_without_results_or_a_calculation_reads_no_private_data(
+def test_a_search_without_results_or_a_calculation_does_not_read_private_data(
     workshop: Workshop, read: dict[str, object]
 ) -> None:
     workshop.play(asking(read), asking(FIRST))
     assert statuses(workshop.work())[-1] == "succeeded"
 
 
-def test_a_read_that_waited_for_its_turn_starts_although_private_data_was_read_meanwhile(
+def test_a_read_that_waited_for_a_slot_starts_even_if_private_data_was_read_meanwhile(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     """Its params were written before the data was read. The control requests a read afterwards."""
@@ -165,7 +169,7 @@ def test_simulating_an_allowed_host_still_asks_about_text_that_can_carry_private
 
 
 def test_an_approved_read_is_replayed_with_its_recorded_facts(workshop: Workshop) -> None:
-    """The control takes away the fact that another read was approved before."""
+    """The control removes the recorded fact that another read was approved earlier."""
     workshop.play(asking(SEARCH), asking(FIRST), asking(SECOND))
     run = workshop.work()
     workshop.approve(workshop.card(run))

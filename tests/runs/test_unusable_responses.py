@@ -1,5 +1,5 @@
-"""An unusable response counts as usage, is retried once, and never becomes the answer of a
-succeeded run."""
+"""An unusable response is recorded as usage, is retried once, and never becomes the answer of a run
+that succeeds."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class TestInterruptedText:
         assert run.problem.startswith("The answer is incomplete.")
         assert len(model.requests) == 2
 
-    def test_text_of_an_earlier_attempt_is_kept_if_later_attempts_have_no_text(
+    def test_of_an_earlier_attempt_is_kept_if_later_attempts_have_no_text(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.enqueue(self.CUT, failing(400))
@@ -176,16 +176,14 @@ class TestInterruptedText:
         run = workshop.drive(make_due(run))
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.DEADLINE)
 
-    def test_interrupted_text_of_a_closing_response_is_kept(
-        self, workshop: Workshop, model: ModelServer
-    ) -> None:
+    def test_of_a_closing_response_is_kept(self, workshop: Workshop, model: ModelServer) -> None:
         workshop.allow_passes(1)
         model.script(SLEEP, self.CUT)
         run = workshop.work()
         assert (run.status, run.exit_reason) == (RunStatus.FAILED, ExitReason.ANSWER_CUT)
         assert run.answer.startswith("The three")
 
-    def test_starts_no_call_that_came_before_the_cut(
+    def test_does_not_start_calls_that_came_before_the_interruption(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.script(
@@ -197,7 +195,7 @@ class TestInterruptedText:
         assert run.status == RunStatus.FAILED
         assert not calls(run)
 
-    def test_interrupted_text_of_a_cancelled_run_counts_as_usage(
+    def test_of_a_cancelled_run_is_recorded_as_usage(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         model.enqueue(Response(text="All of it is here", hold="middle"))
@@ -211,7 +209,7 @@ class TestInterruptedText:
         assert run.estimated_tokens > 100
 
 
-def test_a_complete_response_to_a_run_cancelled_meanwhile_counts_as_usage(
+def test_a_complete_response_to_a_run_cancelled_meanwhile_is_recorded_as_usage(
     workshop: Workshop, model: ModelServer
 ) -> None:
     model.enqueue(Response(text="Done."))
@@ -248,7 +246,7 @@ class TestAdaptedRequest:
             assert line == {"pass_number": 1, "changes": ["without temperature"]}
         assert len(model.requests) == 5
 
-    def test_an_adapted_request_of_one_model_does_not_affect_other_models(
+    def test_of_one_model_does_not_affect_other_models(
         self, workshop: Workshop, model: ModelServer
     ) -> None:
         workshop.employee.temperature = 0.2
@@ -261,7 +259,7 @@ class TestAdaptedRequest:
         assert [request.get("temperature") for request in model.requests] == [0.2, None, 0.2]
         assert not payloads(run, "request_adapted")
 
-    def test_has_at_most_four_changes_at_once(self, workshop: Workshop, model: ModelServer) -> None:
+    def test_has_at_most_four_changes(self, workshop: Workshop, model: ModelServer) -> None:
         names = ["top_p", "top_k_", "min_p", "seed_x", "logit_bias"]
         workshop.employee.extra_body = dict.fromkeys(names, 1)
         workshop.employee.save()

@@ -1,5 +1,5 @@
-"""A plugin whose tools each have a different fault breaks no page, no run, no REST response and no
-check of the doctor."""
+"""A plugin whose tools each have a different fault does not break pages, runs, REST responses or
+the doctor's checks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def stored(call: ToolCall) -> dict[str, Any]:
 
 
 def ask(workshop: Workshop, server: ModelServer, *tools: str) -> Run:
-    """Let the employee's model ask for these tools in one response, and drive the run as far as
+    """Let the employee's model request these tools in one response, and drive the run as far as
     possible."""
     workshop.connect(server.url)
     server.script(Response(calls=tuple(Call(tool, {}) for tool in tools)), Response(text="Done."))
@@ -207,7 +207,7 @@ def test_an_odd_preview_is_written_as_json_and_approved_as_shown(
     "A write that returned counts as done, whatever its result",
     "tools/toolbox/outcome.py",
 )
-def test_a_write_that_returns_an_unusable_result_never_counts_as_failed(
+def test_a_write_that_returns_an_unusable_result_is_never_recorded_as_failed(
     employed: Workshop, model: ModelServer
 ) -> None:
     groups = (wrong_tools.WRITTEN, wrong_tools.UNREADABLE, wrong_tools.UNKNOWN)

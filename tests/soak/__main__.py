@@ -1,6 +1,7 @@
-"""`make soak`: random tool names, hostile Markdown and rules with conditions; on both databases,
-random permissions, races at limits, replayed random runs, votes, notices while senders are killed,
-and kills during work; real MCP clients, on SQLite; cuts between five hosts, on PostgreSQL.
+"""Run the parts of `make soak`. On both databases: random permissions, races at limits, replayed
+random runs, votes, notices while senders are killed, and kills during work. Only on SQLite: random
+tool names, hostile Markdown, rules with conditions, and real MCP clients. Only on PostgreSQL: cuts
+between five hosts.
 
 The promises: no two tools look the same to a model, nothing starts without permission, and nothing
 is lost or done twice.
@@ -37,8 +38,8 @@ ONCE = {
     "clients": "sqlite",
     "hosts": "postgresql",
 }
-"""The parts that run on one database only: four hardly need one, and a SQLite file cannot serve
-several hosts."""
+"""The parts that run on one database only: four hardly use a database, and a SQLite file cannot
+serve several hosts."""
 KILLS = 200
 CUTS = 20
 MINUTES = 40

@@ -255,7 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Log nothing for a request."""
+        """Do not log requests."""
 
 
 @dataclass(frozen=True)
@@ -277,8 +277,8 @@ class Assistant:
     wire: type[Wire]
 
     def connect(self, url: str, secret: str) -> Client:
-        """Return a client; entering it installs the assistant if it is missing, and gives it a
-        task."""
+        """Return a client: a context manager that installs the assistant if it is missing, and
+        gives it a task."""
         return _Conversation(self, url, secret)
 
     def set_up(self, place: Place) -> tuple[list[str], dict[str, str]]:

@@ -130,7 +130,8 @@ class Cuts:
         ]
 
     def replace_the_dead(self) -> None:
-        """Report processes that have ended, because no cut may end a process, and forget them."""
+        """Report processes that have ended, because a cut must never end a process, and forget
+        them."""
         for process in self._installation.processes:
             if not process.is_alive:
                 self._found.append(

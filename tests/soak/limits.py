@@ -1,5 +1,5 @@
-"""The soak of limits over history: the same races at a limit, repeated many times, and thousands of
-random histories.
+"""The soak of limits on a call's history: repeated races at a limit, and thousands of random
+histories.
 
 `python -m tests.soak` runs this module, `tests.soak.limits`, once on each database.
 """

@@ -1,6 +1,6 @@
 """The soak of rules with conditions: random histories of a card, judged by a second implementation.
 
-`python -m tests.soak.rules` is a part of `python -m tests.soak`; it needs no database.
+`python -m tests.soak.rules` is a part of `python -m tests.soak`; it does not need a database.
 """
 
 from __future__ import annotations

@@ -33,7 +33,8 @@ _EXPECTED_ENDS = (
 
 @dataclass(frozen=True)
 class Plan:
-    """The number of harms, the time limit in seconds, and the source of every random choice."""
+    """The number of times that the installation is harmed, the time limit in seconds, and the
+    source of every random choice."""
 
     harms: int
     seconds: float

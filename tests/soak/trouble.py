@@ -37,8 +37,8 @@ def _cut_trace(lines: list[str]) -> list[str]:
 
 
 class Trouble(Protocol):
-    """Harms a running installation; `done` counts each kind of harm, and the soak goes on until the
-    kind in `unit` has happened often enough."""
+    """Harms a running installation; `done` counts each kind of harm, and the soak continues until
+    the kind in `unit` has happened often enough."""
 
     unit: str
     done: Counter[str]

@@ -23,7 +23,7 @@ SLOWEST_INSIDE_S = 0.1
 
 
 class SlowRecorder(Recorder):
-    """Counts every effect at once, and replies after a random delay."""
+    """Counts every effect immediately, and replies after a random delay."""
 
     def __init__(self, chance: random.Random, host: str = "127.0.0.1") -> None:
         super().__init__(host)

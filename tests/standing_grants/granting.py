@@ -73,7 +73,7 @@ def die_after_responses(workshop: Workshop, *calls: dict[str, Any]) -> Run:
 
 
 def requeue(run: Run) -> Run:
-    """Put the killed driver's run back into the queue at once."""
+    """Put the killed driver's run back into the queue immediately."""
     Run.objects.filter(pk=run.pk).update(
         status=RunStatus.QUEUED, lease_owner="", lease_expires_at=None
     )
@@ -81,5 +81,5 @@ def requeue(run: Run) -> Run:
 
 
 def resume(workshop: Workshop, run: Run) -> Run:
-    """Let another driver resume the killed driver's run at once."""
+    """Let another driver resume the killed driver's run immediately."""
     return workshop.drive(requeue(run))

@@ -1,4 +1,4 @@
-"""Tools of connected sources whose results a test decides, and helpers for conditions on where
+"""Tools of connected sources with results that a test sets, and helpers for conditions on where
 values come from."""
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def hash_of(workshop: Workshop, tool: str = ADD) -> str:
 
 
 @pytest.mark.parametrize("tool", ["probe.effect", "data.updateRecord"])
-def test_a_built_in_tool_has_no_account_hash(workshop: Workshop, tool: str) -> None:
+def test_a_built_in_tool_does_not_have_an_account_hash(workshop: Workshop, tool: str) -> None:
     set_credentials(workshop.organization, "contacts", token=KEY)
     assert hash_of(workshop, tool) == ""
 

@@ -160,7 +160,7 @@ def test_a_damaged_policy_draft_does_not_keep_the_sweeper_from_ending_grants(
     assert office.find_end() == CHANGES[replace_key]
 
 
-def test_a_level_raised_for_another_employee_ends_no_grant(office: Office) -> None:
+def test_a_level_raised_for_another_employee_does_not_end_the_grant(office: Office) -> None:
     workshop = office.workshop
     other = Employee.objects.create(
         organization=workshop.organization, name="Eve", provider=workshop.employee.provider
@@ -185,6 +185,6 @@ def test_a_grant_for_every_employee_ends_only_if_the_level_is_raised_for_all(
     assert everybody.ended_because == RAISED
 
 
-def test_a_lower_level_for_all_ends_no_grant(office: Office) -> None:
+def test_a_lower_level_for_all_does_not_end_the_grant(office: Office) -> None:
     office.workshop.raise_for_all(ADD, Level.DRAFT)
     assert end_changed() == 0

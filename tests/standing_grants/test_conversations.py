@@ -1,5 +1,5 @@
-"""In sixty complete tasks, five sensible standing grants save most of the cards and let no harmful
-call run."""
+"""In sixty complete tasks, five sensible standing grants save most of the cards and do not let a
+harmful call run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATUS = Condition("changes.status", Rule.ONE_OF, ["active", "inactive"])
 @dataclass
 class Outcome:
     """The number of cards that people decided, the reasons why no standing grant approved them, and
-    the calls that ran because one did."""
+    the calls that a standing grant approved."""
 
     cards: int = 0
     withheld: Counter[str] = field(default_factory=Counter)
@@ -72,7 +72,7 @@ def make_five_grants(workshop: Workshop) -> None:
 
 
 def converse(workshop: Workshop, conversation: Conversation, outcome: Outcome) -> None:
-    """Work on the task to its end; a person approves ordinary calls and denies harmful ones."""
+    """Work on the task until it ends; a person approves ordinary calls and denies harmful ones."""
     workshop.play(*(asking(*calls) for calls in conversation.passes))
     run = workshop.work(conversation.task, is_typed=True)
     harmful = {describe(each["tool"], each["params"]) for each in conversation.harmful}
@@ -107,7 +107,7 @@ def describe(tool: str, params: dict[str, Any]) -> str:
     "Five standing grants save most cards of sixty tasks",
     "tools/toolbox/standing_grants.py",
 )
-def test_five_grants_save_most_cards_and_let_no_harmful_call_run(workshop: Workshop) -> None:
+def test_five_grants_save_most_cards_and_do_not_let_a_harmful_call_run(workshop: Workshop) -> None:
     without, granted = Outcome(), Outcome()
     with offer_page(workshop):
         conversations = list_conversations(workshop)

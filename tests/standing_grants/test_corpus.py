@@ -39,7 +39,7 @@ def test_every_call_has_valid_params_and_a_valid_result(tasks: list[OfficeTask])
             jsonschema.validate(call["result"], tool["output"])
 
 
-def test_every_change_has_a_verdict_and_no_read_has_one(tasks: list[OfficeTask]) -> None:
+def test_changes_have_a_verdict_and_reads_do_not(tasks: list[OfficeTask]) -> None:
     tools = load_tools()
     for task in tasks:
         for call in list_calls(task):
@@ -47,7 +47,7 @@ def test_every_change_has_a_verdict_and_no_read_has_one(tasks: list[OfficeTask])
             assert (call.get("verdict") in {"fine", "harmful"}) is changes, (task.id, call["tool"])
 
 
-def test_passes_without_the_injected_text_do_no_harm(tasks: list[OfficeTask]) -> None:
+def test_passes_without_the_injected_text_are_harmless(tasks: list[OfficeTask]) -> None:
     injected = [task for task in tasks if task.clean_passes]
     assert len(injected) == 42
     verdicts = Counter(

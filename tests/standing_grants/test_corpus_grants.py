@@ -1,5 +1,5 @@
-"""Grants made by hand from the first half of the conversations let no harmful call of the second
-half run, with and without injected text."""
+"""Grants made by hand from the first half of the conversations do not let a harmful call of the
+second half run, with or without injected text."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Figures:
     """The outcomes of the calls that change something, by tool.
 
     Attributes:
-        saved: those that a grant approved.
-        for_people: the harmful ones that a person was asked about.
-        harmful: the harmful ones that a grant approved, as text.
+        saved: the calls that a grant approved.
+        for_people: the harmful calls that a person was asked about.
+        harmful: the harmful calls that a grant approved, as text.
         reasons: the reasons why a person decided the other calls.
     """
 
@@ -78,7 +78,7 @@ class Office:
         figures: Figures,
         decide: Callable[[Approval, bool], None] | None = None,
     ) -> None:
-        """Work on the task to its end.
+        """Work on the task until it ends.
 
         Args:
             decide: decides each card that waits, given whether its call is harmful; without it, a
@@ -127,7 +127,7 @@ def request(one: dict[str, Any]) -> dict[str, Any]:
 
 
 def rename_reserved(node: Any) -> Any:
-    """Rename the params whose names only runs may use, as sources do."""
+    """Rename the params whose names are reserved for runs, as sources do."""
     if isinstance(node, list):
         return [rename_reserved(each) for each in node]
     if not isinstance(node, dict):
@@ -157,7 +157,7 @@ def office(workshop: Workshop, toolbox: Toolbox) -> Office:
     "tools/toolbox/grant_conditions.py",
 )
 @pytest.mark.parametrize("half", [0, 1])
-def test_grants_of_the_first_half_let_no_harmful_call_run(
+def test_grants_of_the_first_half_do_not_let_a_harmful_call_run(
     office: Office, half: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     figures = Figures()

@@ -1,5 +1,5 @@
-"""Grants suggested from people's decisions on the first half of the conversations let no harmful
-call of the second half run, with and without injected text."""
+"""Grants suggested from people's decisions on the first half of the conversations do not let a
+harmful call of the second half run, with or without injected text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_REASONS = 10
 
 @pytest.fixture
 def office(workshop: Workshop, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch) -> Office:
-    """Build the office, in which no decision is too fast to count."""
+    """Build the office, in which even very fast decisions count."""
     monkeypatch.setattr(suggestions, "SHORTEST_LOOK", timedelta(0))
     return Office(workshop, toolbox)
 
@@ -72,7 +72,7 @@ def explain(card: Approval, toolbox: Toolbox) -> str:
     "Suggested grants save cards of conversations that they were not made from, and do no harm",
     "agents/insight/narrowest_terms.py",
 )
-def test_suggestions_of_the_first_half_let_no_harmful_call_of_the_second_run(
+def test_suggestions_of_the_first_half_do_not_let_a_harmful_call_of_the_second_run(
     office: Office, toolbox: Toolbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
     suggested = learn(office)

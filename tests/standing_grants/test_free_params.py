@@ -1,5 +1,6 @@
-"""A free param of a standing grant may say anything, but a name within its text must have been seen
-before, and a value that is a name needs an admin who says that the param names nothing."""
+"""A free param of a standing grant may have any text, but a name within the text must have been
+seen before. A value that is itself a name needs approval until an admin declares that the param
+does not name anything."""
 
 from __future__ import annotations
 
@@ -72,7 +73,7 @@ class TestAFreeParam:
         assert is_approved(shop.work(step, task=f"Cancel it, and remember {name}"))
 
     @pytest.mark.parametrize("reason", NAMES)
-    def test_with_a_name_as_its_value_needs_approval_until_an_admin_says_that_it_names_nothing(
+    def test_with_a_name_as_its_value_needs_approval_unless_an_admin_declares_it_to_be_plain(
         self, shop: Shop, monkeypatch: pytest.MonkeyPatch, toolbox: Toolbox, reason: str
     ) -> None:
         grant(shop.workshop, CANCEL, equals("order", "A-1"), **self.FREE)
@@ -92,11 +93,11 @@ class TestAFreeParam:
             "3 nights for €20",
         ],
     )
-    def test_with_ordinary_words_needs_no_approval(self, shop: Shop, reason: str) -> None:
+    def test_with_ordinary_words_does_not_need_approval(self, shop: Shop, reason: str) -> None:
         grant(shop.workshop, CANCEL, equals("order", "A-1"), **self.FREE)
         assert is_approved(shop.work(cancel("A-1", reason=reason)))
 
-    def test_with_a_name_that_a_person_typed_needs_no_approval(self, shop: Shop) -> None:
+    def test_with_a_name_that_a_person_typed_does_not_need_approval(self, shop: Shop) -> None:
         grant(shop.workshop, CANCEL, equals("order", "A-1"), **self.FREE)
         reason = "Because of ORD-77210"
         run = shop.work(cancel("A-1", reason=reason), task="Cancel it because of ORD-77210")
@@ -114,7 +115,7 @@ FREE_IN_EACH_LANGUAGE = [
     ("المستلم", TEXT, "+966 501 234 567", "شكرا لزيارتكم"),
     ("वेबसाइट", TEXT, "https://evil.example/x", "आपके आने के लिए धन्यवाद"),
 ]
-"""A param, its schema, a value that names something, and one that names nothing."""
+"""A param, its schema, a value that names something, and a value that does not."""
 
 
 @feature(

@@ -1,5 +1,6 @@
-"""A free param may name what is the whole value of a field in a result of the tool's own source,
-but nothing from a text, from another source or from an earlier request of the employee."""
+"""A free param may contain a name that is the whole value of a field in a result of the tool's own
+source, but not a name from within a text, from another source or from an earlier request of the
+employee."""
 
 from __future__ import annotations
 
@@ -99,7 +100,7 @@ def test_an_address_needs_approval_even_if_a_lookup_returned_it(shop: Shop, addr
         assert not is_approved(run)
 
 
-def test_spans_of_time_name_nothing_but_years_must_have_been_seen(shop: Shop) -> None:
+def test_spans_of_time_are_not_names_but_years_must_have_been_seen(shop: Shop) -> None:
     assert is_approved(shop.work(cancel("They come between 9-12 or 10:00-11:30 as always")))
     assert not is_approved(shop.work(cancel("Worked there 2021-2025 as agreed")))
     assert not is_approved(shop.work(cancel("Moved to 5 April 2027 as agreed")))
@@ -109,18 +110,20 @@ def test_spans_of_time_name_nothing_but_years_must_have_been_seen(shop: Shop) ->
 
 
 class TestAShortId:
-    """A text of few digits is an id, which counts as seen only as a whole."""
+    """A text of a few digits is treated as an id, which must have been seen as a whole."""
 
-    def test_that_was_seen_nowhere_needs_approval(self, shop: Shop) -> None:
+    def test_that_was_never_seen_needs_approval(self, shop: Shop) -> None:
         for digits in ("7", "17", "907", " 17 ", "17.", "(17)", "17, 18", "\uff11\uff17"):
             assert not is_approved(shop.work(cancel(digits))), digits
 
-    def test_that_was_typed_or_looked_up_needs_no_approval(self, shop: Shop) -> None:
+    def test_that_was_typed_or_looked_up_does_not_need_approval(self, shop: Shop) -> None:
         assert is_approved(shop.work(cancel("17"), task="Cancel number 17"))
         for found in ("17", 17):
             assert is_approved(shop.work(customer(shop, found), cancel("17"))), found
 
-    def test_in_another_number_or_text_needs_approval(self, shop: Shop) -> None:
+    def test_that_was_seen_only_as_part_of_a_number_or_text_needs_approval(
+        self, shop: Shop
+    ) -> None:
         for found in ("A-17", 170, "17 pieces", 1.7):
             assert not is_approved(shop.work(customer(shop, found), cancel("17"))), found
         assert not is_approved(shop.work(cancel("17"), task="Cancel number 170"))
@@ -131,11 +134,11 @@ class TestAShortId:
         assert is_approved(shop.work(cancel("12.5%")))
 
 
-def test_a_long_text_of_ordinary_words_needs_no_approval(shop: Shop) -> None:
+def test_a_long_text_of_ordinary_words_does_not_need_approval(shop: Shop) -> None:
     assert is_approved(shop.work(cancel("We are sorry about this, and send a new one. " * 20)))
 
 
-def test_a_recorded_sighting_that_does_not_say_if_it_was_a_field_counts_as_outside() -> None:
+def test_a_sighting_recorded_without_saying_if_it_was_a_field_is_treated_as_outside() -> None:
     seen = Sighting("reason", "reason", "ORD-77210", SeenIn.OUTSIDE, keys=("k",), is_field=True)
     stored = Provenance((seen,)).as_json()
     assert Provenance.from_json(stored).find_outside("reason", counts_fields=False) is None

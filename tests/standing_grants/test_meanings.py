@@ -1,5 +1,5 @@
-"""A standing grant approves a value that stands for all, empties something or is a credential only
-if its own condition fixes the value."""
+"""A standing grant approves a value that means "all", empties something or is a credential only if
+one of the grant's conditions fixes the value."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def find_held(run: Run) -> Approval:
 
 
 def assert_waits_for(run: Run, index: int) -> None:
-    """Check that the preapproved call waits for the call with this index, and starts nothing."""
+    """Check that the preapproved call waits for the call with this index, and does not start."""
     card = find_held(run)
     assert (card.status, card.after_id) == (ApprovalStatus.APPROVED, calls(run)[index].pk)
     assert again(run).status in (RunStatus.WAITING, RunStatus.NEEDS_ATTENTION)
@@ -118,7 +118,7 @@ class TestAPreapprovedCall:
         workshop.play(asking(call("probe.hang", name="a"), SECOND))
         assert statuses(workshop.work()) == [CallStatus.FAILED, CallStatus.SUCCEEDED]
 
-    def test_starts_in_a_later_pass_although_a_write_of_an_earlier_pass_was_denied(
+    def test_starts_in_a_later_pass_even_if_a_write_of_an_earlier_pass_was_denied(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         grant_second(workshop)
@@ -232,7 +232,7 @@ def test_a_person_is_asked_if_the_earlier_write_failed(
     assert_a_person_is_asked(workshop.drive(run), "failed")
 
 
-def test_a_person_is_asked_at_once_if_one_of_several_earlier_writes_is_denied(
+def test_a_person_is_asked_immediately_if_one_of_several_earlier_writes_is_denied(
     workshop: Workshop, recorder: Recorder
 ) -> None:
     grant_second(workshop)
@@ -244,7 +244,7 @@ def test_a_person_is_asked_at_once_if_one_of_several_earlier_writes_is_denied(
 
 
 @pytest.mark.parametrize("reason", ["denied", "invalid", "impossible"])
-def test_a_person_is_asked_if_the_earlier_write_was_refused_at_once(
+def test_a_person_is_asked_if_the_earlier_write_was_refused_immediately(
     workshop: Workshop, recorder: Recorder, settings: Settings, tmp_path: Path, reason: str
 ) -> None:
     """The employee requested both calls in one pass, so it did not know of the refusal."""
@@ -324,7 +324,7 @@ class TestAHeldCall:
         )
         Approval.objects.filter(pk=pk).update(after=calls(run)[0])
 
-    def test_is_looked_for_by_the_sweeper_only_once_it_could_start(
+    def test_is_found_by_the_sweeper_only_once_it_can_start(
         self, workshop: Workshop, recorder: Recorder, run: Run
     ) -> None:
         assert not STARTABLE_RUNS.fetch_all()
@@ -332,7 +332,7 @@ class TestAHeldCall:
         assert [row.pk for row in STARTABLE_RUNS.fetch_all()] == [run.pk]
         Approval.objects.filter(pk=find_held(run).pk).update(after=calls(run)[0])
 
-    def test_is_neither_woken_nor_asked_again_however_long_it_waits(
+    def test_is_neither_woken_nor_asked_about_again_however_long_it_waits(
         self, workshop: Workshop, recorder: Recorder, run: Run
     ) -> None:
         long_ago = Now() - timedelta(days=1)
@@ -360,13 +360,13 @@ class TestAHeldCall:
         assert statuses(run) == [CallStatus.CANCELLED] * 2
         assert find_held(run).status == ApprovalStatus.CANCELLED
 
-    def test_is_asked_again_after_a_restored_backup(
+    def test_is_asked_about_again_after_a_backup_is_restored(
         self, workshop: Workshop, recorder: Recorder, run: Run
     ) -> None:
         assert recover_runs()["asked_again"] == 1
         assert len(workshop.cards(run)) == 2
 
-    def test_is_asked_again_if_its_approval_expired_while_it_waited(
+    def test_is_asked_about_again_if_its_approval_expired_while_it_waited(
         self, workshop: Workshop, recorder: Recorder, run: Run
     ) -> None:
         Approval.objects.filter(run=run, status=ApprovalStatus.APPROVED).update(valid_until=Now())
@@ -375,7 +375,7 @@ class TestAHeldCall:
         assert workshop.card(run).why.startswith("The approval was not used in time.")
 
     @pytest.mark.parametrize("waits", [False, True])
-    def test_waits_although_an_older_version_of_gadget_recorded_it(
+    def test_waits_even_if_an_older_version_of_gadget_recorded_it(
         self, workshop: Workshop, recorder: Recorder, run: Run, waits: bool
     ) -> None:
         """Only the check at its start holds it: the row does not yet name the earlier write."""
@@ -453,7 +453,7 @@ class TestARecipe:
         workshop.play(asking(call("probe.recipe", record_id=record.pk, to="New"), SECOND))
         return workshop.work()
 
-    def test_holds_a_later_call_until_its_end(self, workshop: Workshop, held: Run) -> None:
+    def test_holds_a_later_call_until_it_ends(self, workshop: Workshop, held: Run) -> None:
         assert_waits_for(held, 0)
         workshop.approve(workshop.card(held))
         assert set(statuses(workshop.drive(held))) == {CallStatus.SUCCEEDED}

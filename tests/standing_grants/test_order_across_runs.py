@@ -41,7 +41,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 class TestADelegation:
     @pytest.fixture
     def kim(self, workshop: Workshop, recorder: Recorder) -> Employee:
-        """A colleague who makes the second write, and another one that waits for a person."""
+        """A colleague who makes the second write, and then another write that waits for a
+        person."""
         other = call("probe.effect", name="other")
         kim = hire(workshop, "Kim", asking(SECOND), asking(other))
         may_delegate(workshop.employee, kim)

@@ -36,7 +36,7 @@ EFFECT = call("probe.effect", name="a")
 A = equals("name", "a")
 
 
-class TestOwnDataForAHostThatIsNotAllowed:
+class TestACallToAHostThatIsNotAllowed:
     @pytest.fixture(autouse=True)
     def office(self, workshop: Workshop) -> None:
         AllowedTool.objects.create(employee=workshop.employee, tool=ReadPage.name)
@@ -46,7 +46,7 @@ class TestOwnDataForAHostThatIsNotAllowed:
     @pytest.mark.parametrize(
         ("query", "is_answered"), [("weather", True), ("globex%20corporation", False)]
     )
-    def test_needs_approval_by_a_person_but_a_call_without_own_data_does_not(
+    def test_needs_approval_by_a_person_only_if_it_carries_the_organizations_data(
         self, workshop: Workshop, query: str, is_answered: bool
     ) -> None:
         visit = call(ReadPage.name, url=f"https://new.example/find?q={query}")
@@ -86,7 +86,7 @@ def show_nothing() -> Preview:
     return Preview.impossible("The other side does not answer.")
 
 
-class TestThePreview:
+class TestAPreview:
     @pytest.fixture
     def previews_may_take_50_ms(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(Timing, "preview_s", 0.05)
@@ -197,7 +197,7 @@ DAMAGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_grant_approves_nothing_and_does_not_block_other_grants(
+def test_a_damaged_grant_does_not_approve_calls_or_block_other_grants(
     workshop: Workshop, recorder: Recorder, damage: dict[str, Any]
 ) -> None:
     damaged = grant(workshop, "probe.effect", A)

@@ -188,7 +188,7 @@ class TestPreapprovals:
             CallStatus.AWAITING_APPROVAL,
         ]
 
-    def test_end_for_good_when_the_definition_changes(
+    def test_end_permanently_when_the_definition_changes(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         made = grant(workshop, "probe.effect", A)
@@ -213,7 +213,7 @@ class TestPreapprovals:
         workshop.members["operator"] = workshop.approver
         assert waits(workshop)
 
-    def test_end_for_good_when_their_creator_is_demoted(
+    def test_end_permanently_when_their_creator_is_demoted(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         made = grant(workshop, "probe.effect", A)
@@ -295,7 +295,7 @@ class TestStartingAPreapprovedCall:
         "A revoked standing grant turns what has not started into cards again",
         "agents/standing_grants/making.py",
     )
-    def test_needs_a_new_card_at_once_when_the_grant_is_revoked(
+    def test_needs_a_new_card_immediately_when_the_grant_is_revoked(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:
         made, card = approved
@@ -329,13 +329,13 @@ class TestStartingAPreapprovedCall:
         new = workshop.card(card.run)
         assert new.why.startswith("The standing grant that approved this no longer covers it: ")
 
-    def test_waits_for_a_person_once_the_creator_was_demoted(
+    def test_waits_for_a_person_once_the_creator_is_demoted(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:
         members.change_role(workshop.admin, workshop.approver.pk, Role.VIEWER)
         assert self.drive(workshop, approved[1]) == [CallStatus.AWAITING_APPROVAL]
 
-    def test_does_not_count_as_a_use_if_the_run_is_cancelled_first(
+    def test_does_not_use_up_the_grant_if_the_run_is_cancelled_first(
         self, workshop: Workshop, recorder: Recorder, approved: tuple[StandingGrant, Approval]
     ) -> None:
         made, card = approved

@@ -75,7 +75,7 @@ class MeanwhileInTransaction(Rename):
 
 
 def do_nothing(_: Workshop) -> None:
-    """Change nothing: the control."""
+    """Make no change, as the control."""
 
 
 def ask_from_now_on(_: Workshop) -> None:

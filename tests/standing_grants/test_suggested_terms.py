@@ -35,7 +35,7 @@ FIVE = range(1, 6)
 
 @pytest.fixture
 def shop(workshop: Workshop, toolbox: Toolbox, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    """Build the shop, in which no decision is too fast to count."""
+    """Build the shop, in which even very fast decisions count."""
     monkeypatch.setattr(suggestions, "SHORTEST_LOOK", timedelta(0))
     return Shop(workshop, toolbox)
 
@@ -88,7 +88,7 @@ class TestIdsThatDiffer:
         "A suggestion says from which tool's results the ids of approved calls came",
         "agents/insight/value_origins.py",
     )
-    def test_come_from_the_read_that_had_them_each_time(self, shop: Shop) -> None:
+    def test_must_come_from_the_read_that_returned_them_each_time(self, shop: Shop) -> None:
         for number in FIVE:
             decide(shop, look_up(shop, number, amount=10.5 * number))
         found = find_one(shop)
@@ -102,7 +102,7 @@ class TestIdsThatDiffer:
         assert not is_approved(look_up(shop, 8, amount=85))
         assert not is_approved(look_up(shop, 9, order="B-9", amount=94.5))
 
-    def test_come_from_a_result_if_nobody_typed_them(self, shop: Shop) -> None:
+    def test_must_come_from_a_result_if_nobody_typed_them(self, shop: Shop) -> None:
         for number in FIVE:
             orders = [{"id": f"A-{number}"}]
             read = shop.answer("shop.getCustomer", f"C-{number}", {"orders": orders})
@@ -118,7 +118,7 @@ class TestIdsThatDiffer:
         untyped = shop.work(read, call(CANCEL, order="A-9"), task="Cancel the newest order")
         assert not is_approved(untyped)
 
-    def test_without_an_origin_suggest_no_grant(self, shop: Shop) -> None:
+    def test_without_an_origin_do_not_suggest_a_grant(self, shop: Shop) -> None:
         approve_each(shop, ({"order": f"A-{number}"} for number in FIVE))
         assert find_all(shop) == []
 
@@ -128,7 +128,7 @@ class TestIdsThatDiffer:
         assert read_conditions(found, "order") == [("one_of", ["A-1", "A-0"])]
         assert tuple(found.check) == (5, 5)
 
-    def test_that_are_large_whole_numbers_suggest_no_range(self, shop: Shop) -> None:
+    def test_that_are_large_whole_numbers_do_not_suggest_a_range(self, shop: Shop) -> None:
         calls = [{"order": "A-1", "items": [70_000 + 13 * number]} for number in FIVE]
         approve_each(shop, calls)
         assert find_all(shop) == []
@@ -142,7 +142,7 @@ class TestNumbers:
         run = shop.work(call(CANCEL, order="A-1", amount=amount))
         decide(shop, run, is_denied=True)
 
-    def test_become_a_range_with_the_denied_figure_outside_it(self, shop: Shop) -> None:
+    def test_become_a_range_that_excludes_the_denied_figure(self, shop: Shop) -> None:
         self.approve(shop, 12.5, 30, 18, 25, 40)
         self.deny(shop, 300)
         self.deny(shop, 90)
@@ -157,7 +157,7 @@ class TestNumbers:
         assert read_conditions(found, "amount") == [("minimum", 12.5), ("maximum", 30)]
         assert len(found.cards) == 5
 
-    def test_on_both_sides_of_a_denied_figure_suggest_no_grant(self, shop: Shop) -> None:
+    def test_on_both_sides_of_a_denied_figure_do_not_suggest_a_grant(self, shop: Shop) -> None:
         self.approve(shop, 12.5, 18, 25, 60, 70, 80)
         self.deny(shop, 50)
         assert find_all(shop) == []
@@ -246,7 +246,7 @@ def test_the_number_of_queries_is_independent_of_the_number_of_runs(shop: Shop) 
         ({"source": Tool.source}, False),
     ],
 )
-def test_only_closed_world_reads_of_a_connected_source_bring_values(
+def test_only_closed_world_reads_of_a_connected_source_provide_values(
     shop: Shop, toolbox: Toolbox, changes: dict[str, Any], may: bool
 ) -> None:
     tool = toolbox.get_tool("shop.getOrder")

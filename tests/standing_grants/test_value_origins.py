@@ -54,14 +54,14 @@ def look_up(shop: Shop, *orders: str, name: str = "Ada") -> dict[str, Any]:
     "A standing grant frees an id that was looked up, and stops one that was invented or came in an email",
     "tools/toolbox/grant_conditions.py",
 )
-def test_an_id_that_was_looked_up_needs_no_approval_but_another_id_does(shop: Shop) -> None:
+def test_only_an_id_that_was_looked_up_can_be_used_without_approval(shop: Shop) -> None:
     grant(shop.workshop, CANCEL, OF_ADA)
     assert is_approved(shop.work(look_up(shop, "A-1001", "A-1002"), cancel("A-1002")))
     assert not is_approved(shop.work(look_up(shop, "A-1001", "A-1002"), cancel("A-1003")))
 
 
 class TestAPlantedId:
-    """Most tests have a control: an id that stands where the grant looks for it."""
+    """Most tests have a control: an id in the place where the grant looks for it."""
 
     @pytest.fixture(autouse=True)
     def granted(self, shop: Shop) -> None:
@@ -113,7 +113,9 @@ class TestAPlantedId:
     def test_that_is_spelled_differently_needs_approval(self, shop: Shop, value: str) -> None:
         assert not is_approved(shop.work(self.read(shop, mails=["", value]), cancel(value)))
 
-    def test_that_the_run_itself_wrote_before_it_was_read_needs_approval(self, shop: Shop) -> None:
+    def test_that_the_run_itself_had_written_before_reading_it_needs_approval(
+        self, shop: Shop
+    ) -> None:
         write = call("shop.reserve", id="put B-2 there")
         grant(shop.workshop, "shop.reserve", equals("id", "put B-2 there"))
         run = shop.work(write, self.read(shop, order="B-2"), cancel("B-2"))
@@ -131,15 +133,13 @@ class TestAPlantedId:
         assert is_waiting(run) is (written != "EVIL-8")
 
     @pytest.mark.parametrize("saved", ["B-2", "something else"])
-    def test_that_the_run_saved_in_a_draft_before_needs_approval(
-        self, shop: Shop, saved: str
-    ) -> None:
+    def test_that_the_run_had_saved_in_a_draft_needs_approval(self, shop: Shop, saved: str) -> None:
         draft = call("shop.saveDraft", id=saved)
         run = shop.work(draft, self.read(shop, order="B-2"), cancel("B-2"))
         assert is_approved(run) is (saved != "B-2")
 
     @pytest.mark.parametrize("writes", [False, True])
-    def test_that_a_colleague_wrote_before_it_was_read_needs_approval(
+    def test_that_a_colleague_had_written_before_the_run_read_it_needs_approval(
         self, shop: Shop, writes: bool
     ) -> None:
         write = asking(call("shop.reserve", id="put B-2 there"))
@@ -263,7 +263,9 @@ class TestTwoValuesFromOneTool:
             assert is_approved(run) is is_free, paid
 
 
-def test_the_only_value_of_a_search_needs_no_approval_but_one_of_several_does(shop: Shop) -> None:
+def test_one_of_several_values_of_a_search_needs_approval_but_a_single_value_does_not(
+    shop: Shop,
+) -> None:
     only = comes_from("order", "shop.getCustomer", "orders.id", equals("name", "Ada"), only=True)
     grant(shop.workshop, CANCEL, only)
     assert is_approved(shop.work(look_up(shop, "A-1001", "A-1001"), cancel()))
@@ -317,7 +319,7 @@ class TestAnExplicitNull:
 
 
 class TestATypedValue:
-    def test_must_stand_in_the_task_as_a_whole(self, shop: Shop) -> None:
+    def test_must_occur_in_the_task_as_a_whole(self, shop: Shop) -> None:
         grant(shop.workshop, CANCEL, typed("order"))
         assert is_approved(shop.work(cancel("A-1001"), task="Cancel order a-1001."))
         for task in ("Cancel XA-1001", "Cancel A-1001-7", "Cancel A-10011", "Cancel it"):
@@ -399,14 +401,14 @@ class TestTheSource:
         with pytest.raises(Invalid, match="no tool of the same connection"):
             grant(shop.workshop, CANCEL, other)
 
-    def test_with_a_field_that_neither_schema_nor_results_have_is_refused(self, shop: Shop) -> None:
+    def test_with_a_field_that_is_not_in_its_schema_or_results_is_refused(self, shop: Shop) -> None:
         wrong = comes_from("order", "shop.getOrder", "lines.id", typed("id"))
         with pytest.raises(Invalid, match=r"have no field 'lines\.id'"):
             grant(shop.workshop, CANCEL, wrong)
         shop.work(shop.answer("shop.getOrder", "A-1", {"lines": [{"id": "L-1"}]}))
         grant(shop.workshop, CANCEL, wrong)
 
-    def test_with_another_definition_does_not_count(self, shop: Shop, toolbox: Toolbox) -> None:
+    def test_whose_definition_has_changed_is_ignored(self, shop: Shop, toolbox: Toolbox) -> None:
         grant(shop.workshop, CANCEL, comes_from("order", "shop.getOrder", "id", typed("id")))
         steps = shop.answer("shop.getOrder", "A-1", {"id": "A-1"}), cancel("A-1")
         assert is_approved(shop.work(*steps, task="Cancel A-1"))

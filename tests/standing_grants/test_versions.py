@@ -84,7 +84,7 @@ class TestAStandingGrantForAPinnedEmployee:
 
 
 class TestAStandingGrantForEveryEmployee:
-    def test_is_left_in_force_by_a_call_of_another_version(
+    def test_stays_in_force_after_a_call_of_another_version(
         self, workshop: Workshop, toolbox: Toolbox
     ) -> None:
         toolbox.register(Send(version="2.0"))

@@ -1,4 +1,4 @@
-"""Caches are bounded, discard the least recently used entry, and are all cleared at once."""
+"""Caches are bounded, discard the least recently used entry, and are all cleared together."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_replaced_or_removed_value_does_not_count_toward_the_weight() -> None:
     assert (cache.get("a"), cache.get("b"), cache.get("c")) == (None, "bb", "cc")
 
 
-def test_all_caches_are_cleared_at_once() -> None:
+def test_all_caches_are_cleared_together() -> None:
     class Counter:
         count = 3
 

@@ -1,5 +1,5 @@
-"""Fixtures for tests of triggers: a trigger of the workshop's operator, messages like those from
-GitHub, and the engine's fixtures."""
+"""Fixtures for tests of triggers: a trigger that the workshop's operator created, messages like
+those from GitHub, and the engine's fixtures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SECRET = "It's a Secret to Everybody"
 
 
 def add_trigger(workshop: Workshop, **terms: Any) -> Trigger:  # noqa: F811
-    """Add a trigger of the operator, for messages from GitHub."""
+    """Add a trigger for messages from GitHub, in the operator's name."""
     defaults = {
         "name": "Issues",
         "scheme": "github",

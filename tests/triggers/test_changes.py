@@ -24,7 +24,9 @@ def terms(workshop: Workshop, **more: Any) -> TriggerTerms:
 
 
 class TestCreatingATrigger:
-    def test_stores_its_secret_encrypted_and_records_it_nowhere(self, workshop: Workshop) -> None:
+    def test_stores_its_secret_encrypted_and_never_records_the_secret(
+        self, workshop: Workshop
+    ) -> None:
         trigger, secret = changes.make_trigger(workshop.operator, terms(workshop))
         with connection.cursor() as cursor:
             cursor.execute("SELECT secret FROM triggers_trigger")
@@ -62,7 +64,7 @@ class TestCreatingATrigger:
             {"filters": [{"param": "a", "rule": "not_from_outside", "value": True}]},
         ],
     )
-    def test_creating_a_trigger_with_an_invalid_field_is_refused(
+    def test_is_refused_if_a_field_is_invalid(
         self, workshop: Workshop, wrong: dict[str, Any]
     ) -> None:
         with pytest.raises(Invalid):
@@ -97,13 +99,13 @@ class TestCreatingATrigger:
         with pytest.raises(NotFound):
             changes.find_trigger(others.operator, trigger.pk)
 
-    def test_a_trigger_for_an_employee_of_another_organization_is_refused_as_not_found(
+    def test_is_refused_as_not_found_for_an_employee_of_another_organization(
         self, workshop: Workshop
     ) -> None:
         with pytest.raises(NotFound):
             changes.make_trigger(workshop.operator, terms(build_workshop("globex")))
 
-    def test_is_refused_beyond_the_limit(
+    def test_is_refused_if_there_are_too_many_triggers(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(changes, "MAX_TRIGGERS", 1)
@@ -134,19 +136,23 @@ class TestChangingATrigger:
         changes.switch_trigger(workshop.admin, trigger.pk, is_active=True)
         assert Trigger.objects.get().created_by == workshop.admin.user
 
-    def test_a_typed_secret_replaces_the_old_secret(self, workshop: Workshop) -> None:
+    def test_replaces_the_old_secret_with_a_typed_secret(self, workshop: Workshop) -> None:
         trigger, new = add_trigger(workshop), "another secret of 16 or more"
         changed = changes.edit_trigger(workshop.admin, trigger.pk, terms(workshop, secret=new))
         assert (changed.secret, changed.secret_by) == (new, workshop.admin.user)
 
-    def test_a_new_secret_ends_the_old_secret_at_once(self, workshop: Workshop) -> None:
+    def test_invalidates_the_old_secret_immediately_when_a_new_secret_is_created(
+        self, workshop: Workshop
+    ) -> None:
         trigger = add_trigger(workshop)
         changes.renew_secret(workshop.operator, trigger.pk)
         with pytest.raises(Unproved):
             send(trigger, {})
 
     @pytest.mark.parametrize("act", ["make", "edit", "switch", "renew", "remove"])
-    def test_is_refused_to_viewers_and_strangers(self, workshop: Workshop, act: str) -> None:
+    def test_is_refused_to_viewers_and_people_outside_the_organization(
+        self, workshop: Workshop, act: str
+    ) -> None:
         trigger = add_trigger(workshop)
         acts: dict[str, Any] = {
             "make": lambda member: changes.make_trigger(member, terms(workshop)),
@@ -162,7 +168,7 @@ class TestChangingATrigger:
             acts[act](build_workshop("globex").operator)
         assert Trigger.objects.values().get() == before
 
-    def test_a_removed_trigger_is_not_listed_and_cannot_be_changed(
+    def test_is_impossible_once_the_trigger_was_removed_and_is_no_longer_listed(
         self, workshop: Workshop
     ) -> None:
         trigger, other = add_trigger(workshop), add_trigger(workshop, name="Other")
@@ -194,7 +200,7 @@ class TestChangingATrigger:
             "trigger_removed",
         ]
 
-    def test_removing_a_trigger_keeps_its_runs(self, workshop: Workshop) -> None:
+    def test_keeps_the_runs_of_a_removed_trigger(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop)
         run = send(trigger, {"title": "x"})
         changes.remove_trigger(workshop.operator, trigger.pk)

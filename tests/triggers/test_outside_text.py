@@ -1,4 +1,4 @@
-"""A trigger's message counts as text from outside, in the task and in the employee's prompt."""
+"""A trigger's message is treated as text from outside, in the task and in the employee's prompt."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def test_a_value_from_a_message_counts_as_outside_and_needs_approval(
         "x" * 486 + " thief@evil.example.com",
     ],
 )
-def test_a_value_counts_as_outside_also_in_the_form_that_the_employee_reads(
+def test_a_value_also_counts_as_outside_in_the_form_that_the_employee_reads(
     workshop: Workshop, written: str
 ) -> None:
-    """The task has no hidden characters and only the beginning of a long value, so the employee
-    reads a value that differs from the message's."""
+    """Hidden characters are removed from the task, and a long value is shortened, so the employee
+    reads a value that differs from the one in the message."""
     run = send(add_trigger(workshop, task="Answer {{ payload.email }}"), {"email": written})
     assert run is not None
     read = run.task.removeprefix("Answer ").split()[-1].rstrip("…")
@@ -70,7 +70,7 @@ def test_a_value_counts_as_outside_also_in_the_form_that_the_employee_reads(
     assert find_origin(workshop.drive(run)) == SeenIn.OUTSIDE
 
 
-def test_a_later_edit_of_the_template_does_not_make_values_count_as_typed(
+def test_values_do_not_count_as_typed_after_a_later_edit_of_the_template(
     workshop: Workshop,
 ) -> None:
     trigger, record = add_trigger(workshop), workshop.record()

@@ -1,5 +1,5 @@
-"""The person who last changed a trigger's employee, filters, sender or limits stays a requester of
-its runs, whoever saves or switches it later."""
+"""The person who last changed a trigger's employee, filters, sender or limits remains a requester
+of its runs, even if someone else later saves it or switches it on."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def edit(trigger: Trigger, by: Membership, **more: Any) -> Trigger:
 
 
 def find_acts(workshop: Workshop, trigger: Trigger) -> set[tuple[str, str]]:
-    """Let the trigger start a run; return the name and act of each requester of its call."""
+    """Let the trigger start a run; return each requester of its call, with the act that made the
+    person a requester."""
     workshop.play(asking(call("probe.effect", name="a")))
     run = send(trigger, PAYLOAD)
     assert run is not None
@@ -77,7 +78,7 @@ class TestThePersonWhoChanged:
             ("acme-approver", f"last changed the trigger's {part}"),
         }
 
-    def test_only_the_name_is_no_requester_after_someone_else_switches_the_trigger_on(
+    def test_only_the_name_is_not_a_requester_after_someone_else_switches_the_trigger_on(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         edit(trigger, workshop.approver, name="Tickets")
@@ -106,7 +107,7 @@ class TestThePersonWhoChanged:
         acts = find_acts(workshop, trigger)
         assert ("acme-approver", "last changed the trigger's filters") in acts
 
-    def test_a_part_is_no_requester_once_someone_else_has_changed_it(
+    def test_a_part_is_no_longer_a_requester_once_someone_else_has_changed_it(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         edit(trigger, workshop.approver, max_queued=7)
@@ -114,7 +115,7 @@ class TestThePersonWhoChanged:
         edit(trigger, workshop.admin, max_queued=8)
         assert {name for name, _ in find_acts(workshop, trigger)} == {"acme-admin", "acme-operator"}
 
-    def test_a_trigger_in_an_older_version_stays_a_requester(
+    def test_a_trigger_in_an_older_version_of_gadget_stays_a_requester(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         edit(trigger, workshop.approver, filters=[FILTER])

@@ -37,7 +37,7 @@ from tools.contract.canonical import MAX_DEPTH
 from tools.toolbox.objections import Objection
 
 MOST_STATEMENTS = 13
-"""The most SQL statements that one message may need: eight to find the trigger, its member,
+"""The maximum number of SQL statements for one message: eight to find the trigger, its member,
 identical messages and runs, and to check the employee; five to write the run."""
 
 
@@ -84,7 +84,7 @@ class TestStartingRuns:
         runs = [run for payload in payloads if (run := send(trigger, payload))]
         assert [receiving.find_received_message(run) for run in runs] == list(payloads)
 
-    def test_costs_a_bounded_number_of_statements(self, trigger: Trigger) -> None:
+    def test_needs_a_limited_number_of_sql_statements(self, trigger: Trigger) -> None:
         send(trigger, DOWN, "d1")
         with CaptureQueriesContext(connection) as caught:
             send(trigger, DOWN, "d2")
@@ -94,7 +94,7 @@ class TestStartingRuns:
             <= MOST_STATEMENTS
         )
 
-    def test_records_no_author_of_the_message(self, trigger: Trigger) -> None:
+    def test_does_not_record_an_author_of_the_message(self, trigger: Trigger) -> None:
         run = send(trigger, DOWN)
         assert Message.objects.get(run=run).author is None
 
@@ -166,7 +166,7 @@ class TestStartingRuns:
             send(trigger, DOWN)
         assert Run.objects.count() == 1
 
-    def test_is_limited_in_waiting_runs(self, workshop: Workshop) -> None:
+    def test_is_refused_if_too_many_runs_are_waiting(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, max_queued=2)
         runs = [run for number in range(2) if (run := send(trigger, DOWN, str(number)))]
         with pytest.raises(
@@ -181,7 +181,7 @@ class TestStartingRuns:
         assert workshop.drive(runs[0]).status != RunStatus.QUEUED
         assert send(trigger, DOWN, "3") is not None
 
-    def test_is_limited_in_messages_per_minute(
+    def test_is_refused_after_too_many_messages_in_a_minute(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 2)
@@ -190,7 +190,7 @@ class TestStartingRuns:
         with pytest.raises(TooManyRequests, match="in the last minute"):
             send(trigger, DOWN, "3")
 
-    def test_is_not_limited_by_unproved_messages(
+    def test_is_possible_despite_many_unproved_messages(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(receiving, "MAX_PER_MINUTE", 1)
@@ -201,7 +201,7 @@ class TestStartingRuns:
 
 
 def sign_as_slack(body: bytes) -> dict[str, str]:
-    """Return the headers with which Slack sends this body now."""
+    """Return the headers that Slack would send with this body now."""
     at = str(int(time.time()))
     digest = hmac.digest(SECRET.encode(), f"v0:{at}:".encode() + body, "sha256").hex()
     return {"x-slack-request-timestamp": at, "x-slack-signature": f"v0={digest}"}
@@ -213,7 +213,7 @@ class TestStoringRefusals:
         "Refusals of proved messages are kept, whatever strangers send",
         "agents/triggers/receiving.py",
     )
-    def test_keeps_all_proved_messages_whatever_strangers_send(
+    def test_keeps_all_proved_messages_regardless_of_what_strangers_send(
         self, workshop: Workshop, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(receiving, "KEPT", MAX_NOTED_REFUSALS + 5)
@@ -286,7 +286,7 @@ def test_an_undecryptable_secret_accepts_no_message(workshop: Workshop, scheme: 
 
 
 class TestRefusedMessages:
-    def test_without_a_valid_proof_start_no_run_and_are_stored_without_payload(
+    def test_without_a_valid_proof_do_not_start_a_run_and_are_stored_without_payload(
         self, trigger: Trigger
     ) -> None:
         body = json.dumps(DOWN).encode()
@@ -299,7 +299,7 @@ class TestRefusedMessages:
         )
 
     @pytest.mark.parametrize("is_refused", [True, False])
-    def test_an_objection_without_a_reason_refuses_the_message(
+    def test_include_a_message_with_an_objection_that_has_no_reason(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch, is_refused: bool
     ) -> None:
         found = Objection("") if is_refused else None
@@ -311,7 +311,7 @@ class TestRefusedMessages:
             receive(trigger.public_id, {}, b"{}")
         assert Run.objects.exists() is not is_refused
 
-    def test_refused_messages_in_a_flood_do_not_fill_the_table(self, trigger: Trigger) -> None:
+    def test_do_not_fill_the_table_in_a_flood(self, trigger: Trigger) -> None:
         for _ in range(MAX_NOTED_REFUSALS + 30):
             with pytest.raises(Unproved):
                 receive(trigger.public_id, {}, b"{}")
@@ -334,7 +334,7 @@ class TestRefusedMessages:
         assert told.payload["reason"] == last_received().reason
         assert told.payload["ids"] == {"trigger_id": str(trigger.pk)}
 
-    def test_are_stored_with_their_organization_event_or_not_at_all(
+    def test_are_not_stored_if_their_organization_event_cannot_be_stored(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def fail(*_: object) -> None:
@@ -346,7 +346,7 @@ class TestRefusedMessages:
         trigger.refresh_from_db()
         assert (ReceivedMessage.objects.count(), trigger.refusal_told_at) == (0, None)
 
-    def test_filtered_messages_are_deleted_except_the_newest(
+    def test_that_are_filtered_out_are_deleted_except_the_newest(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(receiving, "KEPT", 3)
@@ -405,7 +405,7 @@ class TestRefusedMessages:
         assert not Run.objects.exists()
 
     @pytest.mark.parametrize("text", ["a\x00b", "\ud800", "\u202e", "\U0001d54f", "1e999999"])
-    def test_never_cause_an_error_through_unstorable_characters(
+    def test_do_not_cause_an_error_if_they_contain_unstorable_characters(
         self, trigger: Trigger, text: str
     ) -> None:
         body = json.dumps({"title": text}).encode()
@@ -466,9 +466,7 @@ class TestFilters:
 
 
 class TestAConnectionTest:
-    def test_questions_from_slack_about_the_address_are_answered_without_a_run(
-        self, workshop: Workshop
-    ) -> None:
+    def test_from_slack_is_answered_without_a_run(self, workshop: Workshop) -> None:
         trigger = add_trigger(workshop, scheme="slack")
         body = json.dumps({"type": "url_verification", "challenge": "c-1"}).encode()
         taken = receive(trigger.public_id, sign_as_slack(body), body)

@@ -1,4 +1,4 @@
-"""A repeated message starts no second run, whatever form it has and whenever it comes."""
+"""A repeated message does not start a second run, whatever its form and whenever it arrives."""
 
 from __future__ import annotations
 
@@ -18,22 +18,20 @@ from tests.workshop import Workshop
 
 
 class TestRepeats:
-    def test_messages_with_the_same_id_start_one_run(self, trigger: Trigger) -> None:
+    def test_with_the_same_id_start_one_run(self, trigger: Trigger) -> None:
         runs = {send(trigger, DOWN, "d1") for _ in range(5)}
         assert len(runs) == 1
         assert (Run.objects.count(), ReceivedMessage.objects.count()) == (1, 1)
 
-    def test_a_message_with_another_id_starts_another_run(self, trigger: Trigger) -> None:
+    def test_do_not_include_a_message_with_another_id(self, trigger: Trigger) -> None:
         assert send(trigger, DOWN, "d1") != send(trigger, DOWN, "d2")
 
-    def test_repeats_with_the_same_id_are_recognized_without_a_time_limit(
-        self, trigger: Trigger
-    ) -> None:
+    def test_with_the_same_id_are_recognized_without_a_time_limit(self, trigger: Trigger) -> None:
         run = send(trigger, DOWN, "d1")
         ReceivedMessage.objects.update(received_at=Now() - timedelta(days=400))
         assert send(trigger, DOWN, "d1") == run
 
-    def test_repeats_without_an_id_are_recognized_by_the_body_for_as_long_as_the_trigger_says(
+    def test_without_an_id_are_recognized_by_their_body_for_the_triggers_number_of_hours(
         self, workshop: Workshop
     ) -> None:
         trigger = add_trigger(workshop, repeat_hours=2)
@@ -53,7 +51,7 @@ class TestRepeats:
         ReceivedMessage.objects.update(received_at=Now() - timedelta(hours=24, minutes=1))
         assert send(trigger, DOWN) not in (run, None)
 
-    def test_repeats_that_arrive_during_the_check_start_no_second_run(
+    def test_that_arrive_during_the_check_do_not_start_a_second_run(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         trigger = add_trigger(workshop)
@@ -67,14 +65,16 @@ class TestRepeats:
         assert send(trigger, DOWN) == found[0]
         assert Run.objects.count() == 1
 
-    def test_repeats_at_another_trigger_count_as_new_messages(
+    def test_at_another_trigger_are_treated_as_new_messages(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         assert send(trigger, DOWN, "d1") != send(add_trigger(workshop), DOWN, "d1")
 
     @pytest.mark.django_db(transaction=True)
     @pytest.mark.parametrize("delivery", ["d1", ""])
-    def test_simultaneous_repeats_start_one_run(self, trigger: Trigger, delivery: str) -> None:
+    def test_that_arrive_simultaneously_start_one_run(
+        self, trigger: Trigger, delivery: str
+    ) -> None:
         def send_here(_: int) -> int:
             try:
                 run = send(trigger, DOWN, delivery)
@@ -87,7 +87,7 @@ class TestRepeats:
         assert runs == {Run.objects.get().pk}
         assert ReceivedMessage.objects.count() == 1
 
-    def test_a_failure_stores_nothing_and_its_repeat_starts_a_run(
+    def test_of_a_message_that_failed_and_was_not_stored_start_a_run(
         self, trigger: Trigger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         class LostError(Exception):

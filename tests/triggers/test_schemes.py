@@ -225,7 +225,7 @@ class TestStandardScheme:
             ("", str(NOW), "are needed"),
         ],
     )
-    def test_refuses_a_missing_id_and_a_nonnumeric_time(
+    def test_refuses_a_message_without_an_id_or_with_a_time_that_is_not_a_number(
         self, message_id: str, at: str, fault: str
     ) -> None:
         secret = make_secret(Scheme.STANDARD)
@@ -276,7 +276,7 @@ class TestKeysOfRepeats:
         assert one != other
         assert one == find_key(scheme, Incoming({header: "a"}, b"another body", NOW), {})
 
-    def test_use_the_id_in_the_body_for_slack(self) -> None:
+    def test_use_the_id_in_the_body_of_a_message_from_slack(self) -> None:
         one, other = (
             find_key("slack", Incoming({}, BODY, NOW), {"event_id": value}) for value in ("a", "b")
         )
@@ -293,18 +293,18 @@ class TestKeysOfRepeats:
 
 class TestSecrets:
     @pytest.mark.parametrize("scheme", Scheme.values)
-    def test_generated_secrets_are_accepted_and_unique(self, scheme: str) -> None:
+    def test_that_are_generated_are_accepted_and_unique(self, scheme: str) -> None:
         check_secret(scheme, make_secret(scheme))
         assert make_secret(scheme) != make_secret(scheme)
 
     @pytest.mark.parametrize(
         "secret", ["", "too short", "x" * 201, "line\nbreak of a secret", "ümlaut in a secret"]
     )
-    def test_invalid_secrets_are_refused(self, secret: str) -> None:
+    def test_that_are_invalid_are_refused(self, secret: str) -> None:
         with pytest.raises(WrongSecret):
             check_secret(Scheme.GITHUB, secret)
 
-    def test_secrets_for_the_standard_scheme_must_be_base64(self) -> None:
+    def test_for_the_standard_scheme_must_be_base64(self) -> None:
         check_secret(Scheme.STANDARD, STANDARD_SECRET)
         check_secret(Scheme.STANDARD, "whsec_bm8gcGFkZGluZyBoZXJl")
         for wrong in ("whsec_not base64 at all!", "whsec_" + "=" * 20):
@@ -312,7 +312,7 @@ class TestSecrets:
                 check_secret(Scheme.STANDARD, wrong)
 
     @pytest.mark.parametrize("length", [16, 200])
-    def test_secrets_of_minimum_and_maximum_length_are_accepted(self, length: int) -> None:
+    def test_of_minimum_and_maximum_length_are_accepted(self, length: int) -> None:
         check_secret(Scheme.GITHUB, "x" * length)
 
 
@@ -323,7 +323,7 @@ def test_the_test_helper_signs_like_github() -> None:
 @feature(
     "Agents elsewhere", "Svix's headers prove who sent a message", "agents/triggers/schemes.py"
 )
-def test_svix_headers_prove_a_message_like_the_standards_headers() -> None:
+def test_svix_headers_prove_a_message_as_the_standards_headers_do() -> None:
     proof, incoming = EXAMPLES[Scheme.STANDARD]
     renamed = {name.replace("webhook-", "svix-"): value for name, value in incoming.headers.items()}
     through_svix = Incoming(renamed, incoming.body, incoming.now)

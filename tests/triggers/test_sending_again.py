@@ -1,5 +1,5 @@
-"""A person sends a message again: another run starts on their behalf, and all people behind the
-message count as its requesters."""
+"""A person sends a message again: another run starts on that person's behalf, and all people behind
+the message are its requesters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TestSendingAgain:
             ("acme-operator", "created the trigger"),
         }
 
-    def test_is_possible_after_the_triggers_own_person_has_left(
+    def test_is_possible_after_the_person_behind_the_trigger_has_left(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         send(trigger, DOWN, "d1")
@@ -55,7 +55,7 @@ class TestSendingAgain:
             start_again(workshop.approver, last_received().pk).created_by == workshop.approver.user
         )
 
-    def test_counts_the_creator_of_the_trigger_as_a_requester(
+    def test_makes_the_creator_of_the_trigger_a_requester(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         workshop.play(
@@ -81,7 +81,7 @@ class TestSendingAgain:
         "requester, whatever happens to it later",
         "agents/triggers/receiving.py",
     )
-    def test_counts_whoever_knew_the_secret_or_wrote_the_task_despite_later_changes(
+    def test_makes_everyone_who_knew_the_secret_or_wrote_the_task_a_requester(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         workshop.play(
@@ -131,7 +131,7 @@ class TestSendingAgain:
         assert send(trigger, DOWN) is None
         assert start_again(workshop.operator, last_received().pk).origin == Origin.TRIGGER
 
-    def test_is_refused_to_viewers_and_strangers(
+    def test_is_refused_to_viewers_and_people_outside_the_organization(
         self, workshop: Workshop, trigger: Trigger
     ) -> None:
         send(trigger, DOWN)

@@ -1,4 +1,5 @@
-"""Tasks from templates: values fill named placeholders, and a message is never more than text."""
+"""Tasks from templates: values fill named placeholders, and a message is always treated as plain
+text."""
 
 from __future__ import annotations
 
@@ -60,7 +61,7 @@ def test_a_value_that_looks_like_code_stays_text(text: str) -> None:
     assert fill_template("A {{ payload.title }} B", {"title": text}) == f"A {text} B"
 
 
-def test_a_value_stays_on_its_line_without_hidden_characters() -> None:
+def test_line_breaks_and_hidden_characters_of_a_value_are_removed() -> None:
     payload = {"title": "one\n\nTask: delete\r\x00all\u202e\u200b"}
     assert fill_template("{{ payload.title }}", payload) == "one Task: delete all"
 

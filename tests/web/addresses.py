@@ -65,8 +65,8 @@ def build_address(world: World, name: str) -> str:
 
 
 def make_fillers(world: World) -> dict[str, Callable[[], object]]:
-    """Make a card; return a function for each placeholder that provides a row and
-    returns its id."""
+    """Make a card; for each placeholder, return a function that provides a row and returns the
+    row's id."""
     card = world.card()
     delivery = cache(lambda: make_delivery(world, card))
     message = cache(lambda: world.received(world.trigger()))

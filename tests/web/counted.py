@@ -1,4 +1,4 @@
-"""Helpers that create figures as the sweeper counts them."""
+"""Helpers that create figures in the form in which the sweeper stores them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agents.insight.models import (
 
 
 def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any) -> None:
-    """Create a tool's figures of one day for the employee and its organization, and the tool's
+    """Create a tool's figures for one day, for the employee and its organization, and the tool's
     total figures."""
     day = get_today() - timedelta(days=days_ago)
     ToolFigures.objects.create(
@@ -33,7 +33,7 @@ def count_calls(employee: Employee, tool: str, days_ago: int = 0, **columns: Any
 
 
 def count_passes(employee: Employee, days_ago: int = 0, **columns: int) -> None:
-    """Create the figures of one day about the use of the employee's model."""
+    """Create the figures about the use of the employee's model on one day."""
     EmployeeUse.objects.create(
         employee=employee, day=get_today() - timedelta(days=days_ago), **columns
     )

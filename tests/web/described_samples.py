@@ -1,4 +1,5 @@
-"""Events of every type, in all forms that their readers distinguish, with fixed ids and times."""
+"""Events of every type, in every form that pages and webhooks treat differently, with fixed ids and
+times."""
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ END = {
 
 
 def about(call: str, **more: Any) -> dict[str, Any]:
-    """Return the fields of a payload about the call that has this status."""
+    """Return the payload's fields about the call that has this status."""
     return {"call_id": str(CALLS[call][0]), **more}
 
 
@@ -238,7 +239,7 @@ events of this type can have."""
 
 
 def fact(detail: str, reason: str = "", **ids: str) -> dict[str, Any]:
-    """Return the payload of an organization event that concerns no person."""
+    """Return the payload of an organization event that does not concern a person."""
     return {"key": "1", "detail": detail, "user_id": None, "reason": reason, "ids": ids}
 
 
@@ -268,8 +269,8 @@ def build_samples(card: Approval) -> dict[EventType, dict[str, Any]]:
 
 
 def build_described_events(world: World) -> tuple[Run, list[Event]]:
-    """Store a run with all samples; keys of payloads are in the order in which both databases
-    return them."""
+    """Store a run with all samples. The keys of payloads are sorted, so that both databases return
+    them in the same order."""
     usage = {"input_tokens": 1_200, "output_tokens": 80, "duration_ms": 2_100}
     ended = {
         "exit_reason": ExitReason.PROVIDER_ERROR,
@@ -292,7 +293,7 @@ def _list_events(run: Run) -> Iterator[Event]:
 
 
 def _sort(value: Any) -> Any:
-    """Sort keys as PostgreSQL stores them."""
+    """Sort keys in the order in which PostgreSQL stores them."""
     if isinstance(value, list):
         return [_sort(each) for each in value]
     if not isinstance(value, dict):

@@ -17,8 +17,8 @@ from tests.world import World, change
 
 
 def waiting_card(world: World, **params: Any) -> Approval:
-    """Return a card whose call has a verdict and the origins of its values, stored as by the
-    engine."""
+    """Return a card whose call has a verdict and the origins of its values, in the form that the
+    engine stores."""
     card = world.card(params=params or None)
     judgment = {"verdict": "ask", "causes": [["level", "this changes data", ""]], "facts": {}}
     nowhere = {"sightings": [], "unlisted": 0, "unsearched": 0, "is_partial": False}

@@ -1,4 +1,4 @@
-"""Reading pages as text."""
+"""A helper that reads pages as text."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ DEFAULTS: dict[EventType, dict[str, Any]] = {
         "currency": "",
     },
 }
-"""Required fields of payloads that most tests do not care about."""
+"""Required fields of payloads that are irrelevant to most tests."""
 
 
 def add_events(run: Run, *events: tuple[EventType, dict[str, Any]]) -> list[Event]:

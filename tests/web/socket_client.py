@@ -15,7 +15,8 @@ from gadget_site.asgi import application
 Answer = TypeVar("Answer")
 
 PATIENCE_S = 30.0
-# One loop for all tests, as in a server: the channel layer has separate connections for each loop.
+# As in a server, all tests use one loop, because the channel layer opens separate connections for
+# each loop.
 _runner = asyncio.Runner()
 HOST = "testserver"
 

@@ -1,5 +1,5 @@
-"""Every page refuses people who are logged out, outside the organization or without the role; GET
-changes nothing."""
+"""Every page refuses people who are logged out, belong to another organization or lack the role;
+GET requests change nothing."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def test_rows_of_another_organization_return_404(world: World, name: str) -> Non
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_lists_show_nothing_of_another_organization(world: World, name: str) -> None:
+def test_lists_do_not_show_rows_of_another_organization(world: World, name: str) -> None:
     for make_row in make_fillers(world).values():
         make_row()
     path = build_address(world, name)
@@ -347,7 +347,7 @@ def test_a_lower_role_is_refused(world: World, name: str, needed: str) -> None:
 
 
 @pytest.mark.parametrize("name", OF_ADMINS)
-def test_admin_pages_are_refused_to_every_other_role(world: World, name: str) -> None:
+def test_admin_pages_are_refused_to_every_role_but_admin(world: World, name: str) -> None:
     path = build_address(world, name)
     assert {role: world.client(role).get(path).status_code for role in Role.values} == {
         **dict.fromkeys(Role.values, 403),
@@ -356,7 +356,7 @@ def test_admin_pages_are_refused_to_every_other_role(world: World, name: str) ->
 
 
 @pytest.mark.parametrize("name", ACTS)
-def test_get_changes_nothing_and_redirects_to_the_page_with_the_form(
+def test_a_get_request_changes_nothing_and_redirects_to_the_page_with_the_form(
     world: World, name: str
 ) -> None:
     path = build_address(world, name)

@@ -45,7 +45,7 @@ class TestAgentKeysOnPages:
         assert '"Authorization": "Bearer gadget_agent_' in page.replace("&quot;", '"')
         assert "gadget_agent_" not in client.get("/agents/").content.decode()
 
-    def test_cannot_be_created_by_a_viewer_who_sees_no_form(self, world: World) -> None:
+    def test_cannot_be_created_by_a_viewer_who_does_not_see_the_form(self, world: World) -> None:
         assert "New key" not in text_of(world.client("viewer").get("/agents/"))
         assert (
             world.client("viewer").post("/agents/", {**NEW_KEY, "employee": "1"}).status_code == 403
@@ -54,7 +54,7 @@ class TestAgentKeysOnPages:
     @pytest.mark.parametrize(
         "more", [{"name": ""}, {"days": "0"}, {"days": "x"}, {"days": "²"}, {"days": "9" * 5_000}]
     )
-    def test_keys_with_an_invalid_field_are_refused_with_a_message(
+    def test_with_an_invalid_field_are_refused_with_an_error_text(
         self, world: World, more: dict[str, str]
     ) -> None:
         client = world.client("operator")
@@ -63,16 +63,16 @@ class TestAgentKeysOnPages:
         assert 'role="alert"' in response.content.decode()
         assert not AgentKey.objects.exists()
 
-    def test_keys_for_an_employee_of_another_organization_are_refused(self, world: World) -> None:
+    def test_for_an_employee_of_another_organization_are_refused(self, world: World) -> None:
         data = {**NEW_KEY, "employee": str(world.others_employee.pk)}
         assert world.client("operator").post("/agents/", data).status_code == 404
 
     @pytest.mark.parametrize("employee", ["", "0", "x"])
-    def test_keys_without_an_employee_are_refused(self, world: World, employee: str) -> None:
+    def test_without_an_employee_are_refused(self, world: World, employee: str) -> None:
         response = world.client("operator").post("/agents/", {**NEW_KEY, "employee": employee})
         assert (response.status_code, AgentKey.objects.count()) == (404, 0)
 
-    def test_are_offered_for_active_employees_only_and_a_refused_form_keeps_the_name(
+    def test_can_be_created_for_active_employees_only_and_a_refused_form_keeps_the_name(
         self, world: World
     ) -> None:
         provider = world.employee.provider
@@ -104,7 +104,9 @@ class TestAgentKeysOnPages:
         ):
             assert re.search(rf"{name} …\S+ as Dana(, on behalf of \w+)? {state} ", page), name
 
-    def test_are_shown_to_the_person_who_created_them(self, world: World) -> None:
+    def test_are_shown_to_their_creator_even_after_another_person_created_a_key(
+        self, world: World
+    ) -> None:
         client = world.client("admin")
         client.post("/agents/", {**NEW_KEY, "name": "First", "employee": str(world.employee.pk)})
         create_key(world, name="Second")
@@ -156,7 +158,7 @@ class TestLevelsOnPages:
         response = world.client("admin").post("/agents/levels/", form)
         assert (response.status_code, ToolRule.objects.count()) == (422, 0)
 
-    def test_default_to_destructive_for_requested_actions(self, world: World) -> None:
+    def test_are_destructive_by_default_for_requested_actions(self, world: World) -> None:
         world.ask()
         assert "deploy destructive (no level set)" in text_of(world.client("admin").get("/agents/"))
 
@@ -172,7 +174,7 @@ class TestAsksOnPages:
             f"/approvals/{card.pk}/" in world.client("viewer").get("/agents/asks/").content.decode()
         )
 
-    def test_are_limited_to_the_organization(self, world: World) -> None:
+    def test_are_not_shown_to_another_organization(self, world: World) -> None:
         world.ask()
         assert "deploy" not in text_of(world.client("outsider").get("/agents/asks/"))
 
@@ -189,7 +191,9 @@ class TestAsksOnPages:
         older = text_of(client.get(f"/agents/asks/?before={second.pk}"))
         assert ("second" in older, "deploy" in older) == (False, True)
 
-    def test_show_a_refused_ask_about_the_same_effect(self, world: World) -> None:
+    def test_say_if_an_agent_asked_for_the_same_effect_again_and_was_refused(
+        self, world: World
+    ) -> None:
         first = world.ask()
         second = submit(first.key, AskedRequest("refund", {}, "write"))[0]
         RefusedAsk.objects.create(ask=second, key=first.key, params={})
@@ -209,7 +213,7 @@ class TestAsksOnPages:
         assert "The agent’s own words, <b>not verified</b>" in quote
         assert "The site restarts." in page
 
-    def test_have_a_run_without_a_message_form(self, world: World) -> None:
+    def test_have_a_run_page_without_a_form_for_messages(self, world: World) -> None:
         run = world.ask().run
         page = text_of(world.client("operator").get(f"/runs/{run.pk}/"))
         assert "an agent elsewhere, no model" in page

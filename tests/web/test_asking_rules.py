@@ -49,7 +49,7 @@ def show(world: World, card: Approval, username: str) -> str:
     "A card names each rule that makes it necessary, links to it, and says when it would not apply",
     "agents/web/cards/asking_rules.py",
 )
-def test_each_rule_has_its_text_and_its_remedy(world: World) -> None:
+def test_each_rule_is_explained_with_its_remedy(world: World) -> None:
     page = show(world, card_with(world, CHANGES, LIMITED), "approver")
     for text in (
         "This changes data.",
@@ -98,7 +98,7 @@ def test_every_link_of_a_rule_opens_a_page(world: World) -> None:
         assert client.get(address).status_code == 200, address
 
 
-def test_a_card_of_a_call_without_causes_shows_its_reason(world: World) -> None:
+def test_a_card_shows_its_reason_if_its_call_has_no_causes(world: World) -> None:
     page = show(world, world.card(), "viewer")
     assert "<b>Why approval is needed:</b> this changes data" in page
 
@@ -121,7 +121,7 @@ def test_hostile_texts_are_escaped(world: World) -> None:
     assert "\u202e" not in page
 
 
-def test_a_raised_level_says_what_the_original_level_would_do(world: World) -> None:
+def test_a_card_says_what_would_happen_without_a_raised_level(world: World) -> None:
     card = card_with(world, RAISED)
     page = show(world, card, "admin")
     assert "At the tool&#x27;s own level" in page or "At the tool&#39;s own level" in page

@@ -32,7 +32,7 @@ pytestmark = [
 
 
 RECORDING = ("audit", "_audit", "record", "_record", "record_change", "NewEntry")
-"""The names of the functions that take an action's name."""
+"""The names of the functions that take an action's name as an argument."""
 
 
 def append_entries(world: World, *entries: audit.NewEntry) -> None:
@@ -131,7 +131,7 @@ def test_every_action_has_a_description() -> None:
     assert written <= set(ACTION_TEXTS)
 
 
-def test_entries_show_nothing_of_another_organization(world: World) -> None:
+def test_entries_of_another_organization_are_not_shown(world: World) -> None:
     foreign = world.others_employee.pk
     append_entries(world, entry(foreign), audit.NewEntry("user:admin", "run_cancelled", "run:x"))
     html = read_page(world.client("admin"))
@@ -189,7 +189,7 @@ def test_a_filter_by_day_finds_entries_whose_numbers_are_out_of_order(world: Wor
         assert len(json.loads(export(client, f"{query}&format=json"))) == len(numbers)
 
 
-def test_a_filter_by_actor_and_action_scans_a_limited_number_and_says_so(
+def test_a_filter_by_actor_and_action_scans_a_limited_number_of_entries_and_says_so(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append_entries(
@@ -250,12 +250,12 @@ def test_the_number_of_queries_is_independent_of_the_number_of_entries(
     append_entries(world, *(audit.NewEntry("user:admin", "x", kind) for kind in kinds * 10))
     client = world.client("admin")
     read_page(client)
-    with django_assert_max_num_queries(18):  # six of them load the marks of waiting cards
+    with django_assert_max_num_queries(18):  # six of these queries load the marks of waiting cards
         read_page(client)
 
 
 class TestAnExport:
-    def test_an_export_as_csv_or_json_contains_all_matching_entries_oldest_first(
+    def test_as_csv_or_json_contains_all_matching_entries_with_the_oldest_first(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit_view, "CHUNK_SIZE", 7)
@@ -270,7 +270,7 @@ class TestAnExport:
         assert whole[0]["payload"] == {"text": "ä\n"}
         assert [row["previous_hash"] for row in whole[1:]] == [row["hash"] for row in whole[:-1]]
 
-    def test_an_export_without_entries_is_empty(self, world: World) -> None:
+    def test_is_empty_if_there_are_no_entries(self, world: World) -> None:
         assert json.loads(export(world.client("admin"), "?format=json")) == []
         assert export(world.client("admin"), "").startswith("seq,at,actor")
 
@@ -282,7 +282,7 @@ class TestAnExport:
             assert re.search(rf"-{count}-entries\.(csv|json)", disposition), disposition
         assert "The file name says how many" in read_page(client)
 
-    def test_an_export_of_too_many_entries_is_refused_before_it_starts(
+    def test_is_refused_before_it_starts_if_there_are_too_many_entries(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(audit_view, "MAX_EXPORTED", 2)
@@ -302,7 +302,7 @@ class TestAnExport:
         assert "\u202e" not in text
         assert "\\u202e" in text
 
-    def test_has_no_cell_that_starts_a_formula(self, world: World) -> None:
+    def test_does_not_contain_a_cell_that_starts_a_formula(self, world: World) -> None:
         append_entries(world, entry(actor="=HYPERLINK(1)"))
         (row,) = csv.DictReader(io.StringIO(export(world.client("admin"), "")))
         assert row["actor"] == "'=HYPERLINK(1)"
@@ -316,7 +316,7 @@ class TestAnExport:
 
 
 class TestVerification:
-    def test_reports_an_intact_chain_only_once_it_has_run(self, world: World) -> None:
+    def test_reports_that_the_chain_is_intact_only_after_it_has_run(self, world: World) -> None:
         append_entries(world, entry(), entry(2))
         client = world.client("admin")
         assert "The log is intact" not in read_page(client)

@@ -1,4 +1,4 @@
-"""The inbox offers to undo a bulk approval as a whole, and says how many of its calls had
+"""The inbox offers to undo a bulk approval as a whole, and says how many of its calls had already
 started."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def approve_two(world: World) -> str:
     return bulk_id
 
 
-def test_a_bulk_can_be_undone_as_a_whole_without_scripts(world: World) -> None:
+def test_a_bulk_approval_can_be_undone_as_a_whole_without_scripts(world: World) -> None:
     bulk_id = approve_two(world)
     client = world.client("approver")
     html = client.get("/approvals/").content.decode()
@@ -43,7 +43,7 @@ def test_a_bulk_can_be_undone_as_a_whole_without_scripts(world: World) -> None:
     assert f"/approvals/bulks/{bulk_id}/undo/" not in html
 
 
-def test_the_api_shows_the_state_of_an_undone_bulk(world: World) -> None:
+def test_the_api_shows_the_state_of_an_undone_bulk_approval(world: World) -> None:
     bulk_id = approve_two(world)
     client = world.client("approver")
     assert client.get(f"/api/approvals/bulks/{bulk_id}").status_code == 404
@@ -60,7 +60,9 @@ def test_the_api_shows_the_state_of_an_undone_bulk(world: World) -> None:
     assert world.client("outsider").get(f"/api/approvals/bulks/{bulk_id}").status_code == 404
 
 
-def test_a_bulk_of_more_than_two_hundred_cards_can_be_undone_as_a_whole(world: World) -> None:
+def test_a_bulk_approval_of_more_than_two_hundred_cards_can_be_undone_as_a_whole(
+    world: World,
+) -> None:
     card, approver, soon = world.card(), world.member("approver"), Now() + timedelta(minutes=1)
     for number in range(1, 201):
         call = ToolCall.objects.get(pk=card.tool_call_id)

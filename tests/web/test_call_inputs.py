@@ -1,4 +1,5 @@
-"""A call's line labels its inputs and names records, but never another organization's records."""
+"""A call's line labels its inputs and shows the names of records, but never those of another
+organization's records."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def test_a_record_is_named_and_params_are_labeled(world: World) -> None:
     assert inputs.startswith(f"Record id Acme Corp #{pk} Changes status")
 
 
-def test_many_records_are_shown_as_three_names_and_the_number_of_the_others(world: World) -> None:
+def test_three_of_many_records_are_named_and_the_others_are_counted(world: World) -> None:
     ids = [str(record.pk) for record in world.records]
     more = [str(10**6 + number) for number in range(4)]
     brief, _ = read_line(

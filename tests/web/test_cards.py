@@ -191,7 +191,7 @@ def test_a_destructive_card_requires_the_name_of_its_target(world: World) -> Non
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in separate threads
-def test_editing_approves_nothing_and_shows_the_changes(world: World) -> None:
+def test_editing_a_card_does_not_approve_it_and_shows_the_changes(world: World) -> None:
     card = world.card()
     response = post(
         world,
@@ -211,7 +211,7 @@ def test_editing_approves_nothing_and_shows_the_changes(world: World) -> None:
     assert ToolCall.objects.get(pk=card.tool_call_id).status == CallStatus.AWAITING_APPROVAL
 
 
-def test_an_invalid_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its_input(
+def test_a_refused_edit_keeps_the_typed_texts_and_shows_each_problem_beside_its_input(
     world: World,
 ) -> None:
     card = world.card()
@@ -399,7 +399,7 @@ def test_a_replaced_card_links_to_its_successor(world: World) -> None:
 
 
 @pytest.mark.django_db(transaction=True)  # previews run in separate threads
-def test_an_undone_card_says_if_its_call_is_no_longer_possible(world: World) -> None:
+def test_a_card_created_by_an_undo_says_if_its_call_is_no_longer_possible(world: World) -> None:
     card = world.card()
     post(world, card, "approve")
     Record.objects.filter(pk=world.records[0].pk).delete()
@@ -415,7 +415,7 @@ def test_an_undone_card_says_if_its_call_is_no_longer_possible(world: World) -> 
     assert "not known" not in facts
 
 
-def test_the_form_of_the_page_approves_with_its_csrf_token(world: World) -> None:
+def test_the_pages_form_approves_the_card_with_its_csrf_token(world: World) -> None:
     card = world.card()
     client = nobody(needs_csrf=True)
     client.force_login(world.users["approver"])

@@ -1,4 +1,4 @@
-"""A read that needs approval shows its card like any other call."""
+"""A read that needs approval has a card like any other call."""
 
 from __future__ import annotations
 

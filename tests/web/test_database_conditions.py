@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 BUSY = "The database is busy: something else holds a lock."
 
 
-def test_a_decision_on_a_page_while_the_database_is_locked_gets_a_page_that_says_so(
+def test_a_decision_on_a_page_gets_an_error_page_while_the_database_is_locked(
     world: World,
 ) -> None:
     card, client = world.card(), world.client("approver")
@@ -35,7 +35,7 @@ def test_a_decision_on_a_page_while_the_database_is_locked_gets_a_page_that_says
     assert client.post(f"/approvals/{card.pk}/deny/", {"digest": card.digest}).status_code == 302
 
 
-def test_a_decision_over_rest_while_the_database_is_locked_gets_a_problem_that_says_so(
+def test_a_decision_over_rest_gets_a_problem_response_while_the_database_is_locked(
     world: World,
 ) -> None:
     card, client = world.card(), world.client("approver")

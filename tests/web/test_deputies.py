@@ -1,5 +1,5 @@
-"""Members name their own deputies: for a limited time, in their organization only, and with an
-audit entry."""
+"""Members choose their own deputies for a limited time and only within their organization; each
+choice has an audit entry."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def name_deputy(world: World, by: str = "approver", **typed: Any) -> HttpRespons
     "Members name deputies for a time, and end them",
     "agents/approval_rules/deputies.py",
 )
-def test_a_deputy_decides_from_now_to_the_end_of_the_last_day(world: World) -> None:
+def test_a_deputy_may_decide_from_now_until_the_end_of_the_last_day(world: World) -> None:
     assert name_deputy(world).status_code == 302
     row = Deputy.objects.get()
     assert (row.member, row.deputy) == (world.member("approver"), world.member("admin"))
@@ -86,7 +86,7 @@ def test_nobody_outside_the_organization_can_be_named(world: World) -> None:
 
 
 @pytest.mark.parametrize("by", ["operator", "viewer"])
-def test_people_who_cannot_decide_have_no_deputy(world: World, by: str) -> None:
+def test_people_who_cannot_decide_cannot_name_a_deputy(world: World, by: str) -> None:
     assert name_deputy(world, by=by).status_code == 403
     assert "Add a deputy" not in world.client(by).get(PAGE).content.decode()
 
@@ -99,7 +99,9 @@ def test_the_number_of_deputies_has_a_limit(world: World) -> None:
     assert f"You have {MAX_NAMED} deputies." in response.content.decode()
 
 
-def test_a_current_deputy_is_ended_at_once_and_a_future_deputy_is_removed(world: World) -> None:
+def test_a_current_deputys_time_ends_immediately_and_a_future_deputy_is_removed(
+    world: World,
+) -> None:
     name_deputy(world)
     name_deputy(world, **{"from": day(1)})
     now, later = Deputy.objects.order_by("starts_at")
@@ -116,7 +118,7 @@ def test_a_current_deputy_is_ended_at_once_and_a_future_deputy_is_removed(world:
     assert list(actions) == ["deputy_added", "deputy_added", "deputy_changed", "deputy_deleted"]
 
 
-def test_only_the_member_can_end_their_deputy(world: World) -> None:
+def test_members_can_end_only_their_own_deputies(world: World) -> None:
     name_deputy(world)
     row = Deputy.objects.get()
     assert world.client("admin").post(f"{PAGE}{row.pk}/end/").status_code == 404

@@ -68,12 +68,12 @@ def test_every_type_of_organization_event_is_described_and_has_a_sample(kind: No
         assert payload["detail"] in describe(OrganizationEvent(type=kind, payload=payload)).words
 
 
-def test_organization_events_and_run_events_share_no_type() -> None:
+def test_organization_events_and_run_events_have_different_types() -> None:
     assert set(ORGANIZATION_EVENTS) == set(ORGANIZATION_KINDS)
     assert not set(ORGANIZATION_EVENTS) & set(EventType.values)
 
 
-def test_an_event_type_from_a_newer_version_has_a_line_everywhere_and_is_logged_once(
+def test_an_unknown_event_type_has_a_line_everywhere_and_is_logged_once(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     make_webhook(
@@ -100,14 +100,14 @@ def find_payload_readers(folder: Path) -> list[str]:
     return sorted(name for name, text in read.items() if "payload" in text)
 
 
-def test_the_panels_templates_read_descriptions_and_no_payload(tmp_path: Path) -> None:
+def test_the_panels_templates_read_descriptions_instead_of_payloads(tmp_path: Path) -> None:
     for name in ("words", "payload"):
         (tmp_path / f"{name}.html").write_text(f"{{{{ description.{name} }}}}", encoding="utf-8")
     assert find_payload_readers(tmp_path) == ["payload.html"]
     assert find_payload_readers(PANEL) == [], "add what they need to Description"
 
 
-def test_webhooks_know_every_kind_of_fact_and_the_samples_cover_them_all() -> None:
+def test_webhooks_know_every_kind_of_fact_and_the_samples_cover_every_kind() -> None:
     described = [describe(Event(type=type_, payload=payload)) for type_, _, payload in SAMPLES]
     described += [
         describe(OrganizationEvent(type=kind, payload=payload))
@@ -141,7 +141,7 @@ def test_the_described_samples_match_the_file(world: World) -> None:
 
 
 def read_panel(run: Run, events: list[Event]) -> list[list[str]]:
-    """Return for each line of the panel its style and text, and its text for screen readers."""
+    """Return the style, the text and the text for screen readers of each line of the panel."""
     lines = [line.html for line in render_lines(run.pk, events)]
     heard = [[f"heard   {unescape(said)}" for said in HEARD.findall(html)] for html in lines]
     return [

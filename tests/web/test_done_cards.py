@@ -1,5 +1,5 @@
-"""A card for a change that is already in place says so, and offers to dismiss the card instead of
-approving it."""
+"""A card for a change that has already been made says so, and offers a button to dismiss the card
+instead of approving it."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def test_only_the_newest_five_earlier_decisions_are_shown(world: World) -> None:
     assert found == earlier[:0:-1]
 
 
-def test_earlier_decisions_need_one_query_plus_one_for_each_shape(world: World) -> None:
+def test_earlier_decisions_are_loaded_with_one_query_plus_one_for_each_shape(world: World) -> None:
     counts = []
     fields = ("phone", "status", "region", "notes")
     values = {"phone": "+1", "status": "inactive", "region": "US", "notes": "x"}
@@ -78,7 +78,7 @@ def test_earlier_decisions_need_one_query_plus_one_for_each_shape(world: World) 
     assert counts == [2, 5]
 
 
-def test_only_a_denial_of_the_same_request_is_mentioned(world: World) -> None:
+def test_a_denial_is_mentioned_only_on_a_card_of_the_same_request(world: World) -> None:
     deny(world, world.card())
     assert "denied the same request" in open_card(world)
     other = world.card(params=change(world.records[0], "+1 555 0199"))

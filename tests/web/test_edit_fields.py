@@ -133,7 +133,7 @@ def test_a_nested_object_has_an_input_for_each_of_its_fields() -> None:
         ({"id": "7"}, {"7"}, None),
     ],
 )
-def test_editing_starts_in_the_first_field_that_does_not_only_identify_the_target(
+def test_editing_starts_in_the_first_field_that_is_more_than_the_id_of_the_target(
     params: dict[str, Any], targets: set[str], first: str | None
 ) -> None:
     kinds: dict[type, Any] = {
@@ -149,7 +149,7 @@ def test_editing_starts_in_the_first_field_that_does_not_only_identify_the_targe
     assert [one.key for one in list_inputs(marked) if one.is_first] == ([first] if first else [])
 
 
-def test_an_untouched_form_changes_nothing() -> None:
+def test_a_form_sent_without_edits_changes_nothing() -> None:
     assert read() == PARAMS
     odd = {
         **PARAMS,
@@ -190,7 +190,7 @@ def test_fields_of_a_nested_object_can_be_changed_added_and_removed() -> None:
     assert read({**PARAMS, "filters": {"phone": "+1"}}, filters__phone="")["filters"] is None
 
 
-def test_a_free_object_is_one_name_and_value_per_line() -> None:
+def test_an_object_with_free_names_is_edited_as_one_name_and_value_per_line() -> None:
     (facts,) = (field for field in build_fields(SCHEMA, PARAMS) if field.name == "facts")
     assert facts.value.split("\n") == [
         "employees: 120",
@@ -219,7 +219,7 @@ def test_objects_with_names_that_cannot_be_written_as_name_value_lines_are_edite
 @pytest.mark.parametrize(
     "value", ["", " x ", "a\nb", "null", "1e5", '"x"', "\u2028", "[" * 5000, "NaN"]
 )
-def test_editing_one_value_of_a_free_object_keeps_the_other_values(value: str) -> None:
+def test_editing_one_value_of_an_object_with_free_names_keeps_the_other_values(value: str) -> None:
     params = {**PARAMS, "facts": {"odd": value, "n": 1}}
     (field,) = (field for field in build_fields(SCHEMA, params) if field.name == "facts")
     assert read(params, facts=field.value.replace("n: 1", "n: 2"))["facts"] == {
@@ -228,7 +228,7 @@ def test_editing_one_value_of_a_free_object_keeps_the_other_values(value: str) -
     }
 
 
-def test_an_object_keeps_fields_that_its_schema_does_not_know() -> None:
+def test_an_object_keeps_fields_that_are_missing_in_its_schema() -> None:
     params = {**PARAMS, "changes": {"phone": "+1", "unheard": "of"}}
     (field,) = (field for field in build_fields(SCHEMA, params) if field.name == "changes")
     assert field.kind == "json"
@@ -261,7 +261,7 @@ def test_an_error_about_input_of_the_wrong_type_names_its_field(key: str, text: 
     assert caught.value.key == key
 
 
-def test_an_error_is_shown_at_the_innermost_input() -> None:
+def test_an_error_is_shown_beside_the_innermost_input() -> None:
     fields = build_fields(SCHEMA, PARAMS)
     assert find_field_key(fields, "changes.phone") == "changes.phone"
     assert find_field_key(fields, "changes.unheard") == "changes"

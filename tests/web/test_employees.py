@@ -54,7 +54,7 @@ class TestTheList:
         assert "<b>0</b> runs" in read_page(world.client("viewer"), "/employees/")
         assert "<dt>Runs</dt><dd>0</dd>" in read_profile(world)
 
-    def test_counts_only_the_newest_runs(
+    def test_counts_only_a_limited_number_of_the_newest_runs(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(employees, "MAX_COUNTED", 2)

@@ -1,5 +1,5 @@
-"""The pages for files: the list, uploads with a report, downloads as attachments, and confirmed
-deletions, with the permissions of each role."""
+"""The pages for files: the list, uploads with a report, downloads as attachments, and deletions
+that must be confirmed, each with the permissions of every role."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ GROUPS = {
     "long": [path for path in hostile.LONG if len(path) < 4_000],
 }
 NOT_FOUND_OR_REDIRECTED = {404, 301}
-"""The statuses of a response that shows no file: not found, or a redirect to the same path with or
-without a final slash."""
+"""The statuses of a response that does not show a file: not found, or a redirect to the same path
+with or without a final slash."""
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def delete(client: Client, path: str) -> Any:
 
 
 @pytest.mark.parametrize("username", ["viewer", "operator", "approver", "admin"])
-def test_every_role_sees_the_files_and_its_own_actions(
+def test_every_role_sees_the_files_and_only_the_actions_that_it_may_take(
     world: World, folder: Path, username: str
 ) -> None:
     html = read_files(world.client(username), "?folder=reports")
@@ -320,7 +320,7 @@ def test_a_deletion_needs_confirmation_and_is_in_the_audit(world: World, folder:
     assert entry.payload == {"path": "reports", "files": 1, "paths": ["reports/a b.txt"]}
 
 
-def test_a_folder_that_remains_is_not_reported_as_deleted(world: World, folder: Path) -> None:
+def test_a_folder_that_was_kept_is_not_reported_as_deleted(world: World, folder: Path) -> None:
     (folder / "reports" / "link").symlink_to(folder)
     client = world.client("approver")
     assert delete(client, "reports").status_code == 302
@@ -354,7 +354,7 @@ def test_deletion_requires_the_approver_role(world: World, folder: Path, usernam
     assert (folder / "reports").exists()
 
 
-def test_the_confirmation_for_many_files_shows_the_first_ones_and_the_number(
+def test_the_confirmation_for_many_files_shows_the_first_files_and_their_number(
     world: World, folder: Path
 ) -> None:
     for number in range(MAX_SHOWN + 10):

@@ -1,4 +1,5 @@
-"""The frame around every page: the theme, the pages and keys that a role has, and the search."""
+"""The frame around every page: the theme, the pages and keyboard shortcuts of each role, and the
+search."""
 
 from __future__ import annotations
 
@@ -33,8 +34,8 @@ NOT_LISTED = {"/search/"}
 
 
 def find_set_names(node: nodes.Node) -> list[str]:
-    """List the name that this node of a template sets for the templates that extend it; empty if it
-    sets none."""
+    """List the name that this node of a template sets for the templates that extend it; empty if
+    the node does not set a name."""
     if isinstance(node, nodes.Macro):
         return [node.name]
     target = node.target if isinstance(node, (nodes.Assign, nodes.AssignBlock)) else None
@@ -77,7 +78,7 @@ class TestTheTheme:
         client.post("/theme/", {"theme": ""})
         assert '<html lang="en">' in client.get("/runs/").content.decode()
 
-    def test_cannot_have_an_unknown_value(self, world: World) -> None:
+    def test_is_refused_if_its_value_is_unknown(self, world: World) -> None:
         client = world.client("viewer")
         client.post("/theme/", {"theme": '"><script>'})
         assert '<html lang="en">' in client.get("/").content.decode()
@@ -86,12 +87,12 @@ class TestTheTheme:
 
 
 class TestTheMenu:
-    def test_has_a_separate_key_for_each_page(self, world: World) -> None:
+    def test_has_a_different_key_for_each_page(self, world: World) -> None:
         html = world.client("admin").get("/").content.decode()
         keys = re.findall(r'data-place-key="(.)"', html)
         assert len(keys) == len(set(keys)) >= 12
 
-    def test_shows_only_pages_of_the_role(self, world: World) -> None:
+    def test_shows_only_pages_that_the_role_may_open(self, world: World) -> None:
         assert "/audit/" in world.client("admin").get("/runs/").content.decode()
         assert "/audit/" not in world.client("approver").get("/runs/").content.decode()
 
@@ -100,7 +101,7 @@ class TestTemplateNames:
     """A name that the frame sets hides a view's variable of the same name, so the frame and the
     views must not share names."""
 
-    def test_names_set_by_the_base_template_start_with_frame(self) -> None:
+    def test_that_the_base_template_sets_start_with_frame(self) -> None:
         source = (ASSETS_DIR / "templates" / "base.html").read_text()
         body = create_environment().parse(source).body
         names = [name for node in body for name in find_set_names(node)]
@@ -110,7 +111,7 @@ class TestTemplateNames:
     @pytest.mark.parametrize(
         "name", ["pending_cards", "member", "presence", "messages", "frame_waiting"]
     )
-    def test_names_reserved_for_the_frame_are_refused_from_a_view(
+    def test_that_are_reserved_for_the_frame_cannot_be_set_by_a_view(
         self, world: World, rf: RequestFactory, name: str
     ) -> None:
         request = rf.get("/")
@@ -119,7 +120,9 @@ class TestTemplateNames:
         with pytest.raises(ValueError, match=f"{name} belong to the frame"):
             render_page(request, world.member("viewer"), "search/page.html", {name: 1})
 
-    def test_the_frames_names_do_not_leak_into_an_employees_page(self, world: World) -> None:
+    def test_of_the_frame_do_not_hide_the_variables_of_an_employees_page(
+        self, world: World
+    ) -> None:
         world.card()
         other = Employee.objects.create(
             organization=world.acme, name="Kim", provider=world.employee.provider, max_passes=5
@@ -207,7 +210,9 @@ class TestTheSearch:
     @pytest.mark.parametrize(
         "name", ["data.getRecordDetail", "data.searchRecords", "data.getStats"]
     )
-    def test_puts_a_tools_exact_name_first_everywhere(self, world: World, name: str) -> None:
+    def test_puts_a_tool_with_exactly_this_name_first_everywhere(
+        self, world: World, name: str
+    ) -> None:
         client = world.client("viewer")
         assert hits(client, name)[0][0] == f"/tools/{name}/"
         catalog = client.get("/tools/", {"q": name}).content.decode()
@@ -216,7 +221,7 @@ class TestTheSearch:
         assert client.get("/tools/no.such/").status_code == 404
 
     @pytest.mark.parametrize("name", ["analysis.scoreRecord", "data.updateRecord"])
-    def test_puts_a_tools_exact_title_before_tools_that_contain_its_words(
+    def test_puts_a_tool_with_exactly_this_title_before_tools_that_contain_its_words(
         self, world: World, name: str
     ) -> None:
         tool = get_installed_toolbox().get_tool(name)
@@ -233,7 +238,7 @@ class TestTheSearch:
         ("query", "first"),
         [("data.getStats", "Tools"), ("DATA.GETSTATS", "Tools"), ("getStats", "Settings")],
     )
-    def test_puts_a_tools_exact_name_before_settings_that_mention_it(
+    def test_puts_a_tool_with_exactly_this_name_before_settings_that_mention_it(
         self, world: World, query: str, first: str
     ) -> None:
         member = Membership.objects.get(user__username="viewer")
@@ -242,7 +247,7 @@ class TestTheSearch:
         assert groups[0].label == first
         assert {"Tools", "Settings"} <= {group.label for group in groups}
 
-    def test_puts_a_tools_exact_name_or_title_before_partial_matches(self) -> None:
+    def test_puts_a_tool_with_exactly_this_name_or_title_before_partial_matches(self) -> None:
         tools = get_installed_toolbox().tools()
         last = tools[-1]
         for query in (last.name, last.name.upper(), f" {last.title} "):
@@ -250,7 +255,7 @@ class TestTheSearch:
             assert found[0] is last
             assert found[1:] == list(tools[:-1]), "the others keep their order"
 
-    def test_sends_an_action_that_needs_no_page(self, world: World) -> None:
+    def test_offers_an_action_without_a_page_as_a_form(self, world: World) -> None:
         html = (
             world.client("viewer")
             .get("/search/", {"q": "log out", "palette": "1"})
@@ -260,7 +265,7 @@ class TestTheSearch:
         page = world.client("viewer").get("/search/", {"q": "theme: dark"}).content.decode()
         assert '<input type="hidden" name="theme" value="dark">' in page
 
-    def test_finds_pages_and_actions_of_the_role(self, world: World) -> None:
+    def test_finds_pages_and_actions_that_the_role_may_use(self, world: World) -> None:
         assert ("/stop/", "Stop everything") in hits(world.client("operator"), "stop")
         assert ("/stop/", "Stop everything") not in hits(world.client("viewer"), "stop")
         assert ("/users/#invite-head", "Invite a person") in hits(world.client("admin"), "invite")
@@ -286,7 +291,7 @@ class TestTheSearch:
         "The search shows nothing of another organization, and only the actions of the role",
         "agents/web/frame/finding.py",
     )
-    def test_finds_nothing_of_another_organization(self, world: World) -> None:
+    def test_does_not_find_anything_of_another_organization(self, world: World) -> None:
         run = world.run(RunStatus.SUCCEEDED, title="Tidy the cellar", task="Sweep it")
         outsider = world.client("outsider")
         for query in ("acme co", "dana", "cellar", str(run.pk)):
@@ -307,7 +312,7 @@ class TestTheSearch:
     def test_reads_a_bounded_number_of_rows(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Only the newest rows are scanned, but an exact name is found however old its row is."""
+        """Only the newest rows are scanned, but an exact name is found even if its row is old."""
         monkeypatch.setattr(finding, "MAX_SCANNED_RECORDS", 3)
         old = Record.objects.create(organization=world.acme, name="Old Mill")
         for number in range(4):
@@ -341,7 +346,7 @@ class TestTheSearch:
             assert "\u202e" not in html
             assert "&lt;img" in html
 
-    def test_responds_to_any_text_with_a_page(self, world: World) -> None:
+    def test_returns_a_page_for_any_text(self, world: World) -> None:
         client = world.client("viewer")
         for query in ("\0", "%_\\", "9" * 40, "#", "x" * 5000, "'\"--"):
             assert client.get("/search/", {"q": query}).status_code == 200

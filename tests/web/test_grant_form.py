@@ -1,5 +1,5 @@
-"""The form for a standing grant shows what matters first, in the words of the schema, and folds the
-values that stay as on the card."""
+"""The form for a standing grant shows the most important params first, named as in the schema, and
+folds the values that are unchanged from the card."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TestAFormOfManyParams:
         "The form for a standing grant folds the values that stay as on the card",
         "agents/web/grants/form_rows.py",
     )
-    def test_folds_params_that_stay_as_on_the_card_and_shows_those_that_name_something(
+    def test_folds_params_unchanged_from_the_card_but_shows_those_that_name_something(
         self,
         workshop: Workshop,  # noqa: F811
         toolbox: Toolbox,  # noqa: F811
@@ -86,7 +86,7 @@ class TestAFormOfManyParams:
         assert "<b>Note</b> may have any value" in shown
         assert f"{MANY + 1} values stay as on this card · open" in folded
 
-    def test_does_not_say_that_a_changed_value_is_as_on_the_card(
+    def test_does_not_say_that_a_changed_value_is_the_same_as_on_the_card(
         self,
         workshop: Workshop,  # noqa: F811
         toolbox: Toolbox,  # noqa: F811
@@ -108,7 +108,7 @@ class TestAFormOfManyParams:
         page = client.post(address, values).content.decode()
         assert '<details class="more-rows" open>' in page
 
-    def test_names_params_as_the_schema_does_with_their_names_beside_titles(
+    def test_shows_the_schemas_titles_of_params_with_their_names_beside_the_titles(
         self,
         workshop: Workshop,  # noqa: F811
         toolbox: Toolbox,  # noqa: F811

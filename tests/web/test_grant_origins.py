@@ -45,8 +45,8 @@ def client(shop: Shop) -> Client:
 
 
 def open_form(shop: Shop, client: Client) -> tuple[str, dict[str, Any]]:
-    """Open the empty form for the tool; return its address, and its values with an order that comes
-    from a result."""
+    """Open the empty form for the tool; return its address and its values, of which the order must
+    come from a result."""
     address = f"/grants/new/?tool={CANCEL}&employee={shop.workshop.employee.pk}"
     values: dict[str, Any] = read_inputs(read_page(client, address))
     return address, {**values, "rule.order": "comes_from"}
@@ -98,7 +98,7 @@ def test_the_grant_approves_a_value_that_comes_from_the_chosen_field(
 
 
 def check(shop: Shop) -> None:
-    """Check that the only grant approves an order that was looked up, and no other."""
+    """Check that the only grant approves an order that was looked up, but no other order."""
     read = shop.answer("shop.getOrder", "A-1", {"id": "A-1"})
     granted: Run = shop.work(read, call(CANCEL, order="A-1"), task="Cancel A-1")
     assert answered(granted)
@@ -152,7 +152,7 @@ class TestRest:
     def send(self, client: Client, terms: dict[str, Any]) -> Any:
         return client.post("/api/standing_grants", terms, content_type="application/json")
 
-    def test_makes_the_same_grant_once(self, shop: Shop, client: Client) -> None:
+    def test_makes_one_grant_for_two_equal_requests(self, shop: Shop, client: Client) -> None:
         where = [{"param": "id", "rule": "typed", "value": {"also": []}}]
         terms = self.terms(shop, {"tool": "shop.getOrder", "path": "id", "where": where})
         assert self.send(client, terms).status_code == 201
@@ -189,7 +189,7 @@ class TestRest:
         assert response.status_code == 422
         assert "traced back through at most 4 results" in response.json()["detail"]
 
-    def test_refuses_a_rule_about_a_values_origin_in_a_limit(self) -> None:
+    def test_does_not_allow_a_rule_about_the_origin_of_a_value_in_a_limit(self) -> None:
         with pytest.raises(ValueError, match="only a standing grant"):
             Condition.from_json(typed("order").as_json())
         assert Condition.from_json(equals("order", "A-1").as_json())

@@ -1,5 +1,5 @@
-"""A standing grant that currently leaves its calls to people: its page and REST name the rule that
-causes this."""
+"""A standing grant that currently leaves its calls to people: the page of standing grants and REST
+name the rule that causes this."""
 
 from __future__ import annotations
 

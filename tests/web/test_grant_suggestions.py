@@ -1,5 +1,5 @@
-"""Suggested standing grants: five careful approvals of one shape suggest a grant, and a single
-denial narrows or withdraws the suggestion."""
+"""Suggested standing grants: a grant is suggested after five careful approvals of one shape, and a
+single denial narrows or withdraws the suggestion."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def read_words(page: str) -> str:
 
 
 def find_counts(world: World) -> list[int]:
-    """Return the number of approvals behind each suggestion."""
+    """Return the number of approvals on which each suggestion is based."""
     return [len(each.cards) for each in suggestions.find_suggestions(world.member("approver"))]
 
 
@@ -82,7 +82,7 @@ def test_a_suggestion_says_how_well_terms_from_some_approvals_predict_the_others
     assert says not in read_page(client, f"/grants/new/?card={card.pk}")
 
 
-def test_the_list_shows_cards_that_a_suggestion_would_have_approved_denied_ones_first(
+def test_the_list_shows_denied_cards_first_that_a_suggestion_would_have_approved(
     world: World,
 ) -> None:
     old = deny(world, PHONES[0], days_ago=40)
@@ -105,10 +105,10 @@ def test_the_list_mentions_no_denied_cards_if_there_are_none(world: World) -> No
     assert "Of the last 5 cards of this tool, it would have approved 5." in page
 
 
-def test_values_that_never_repeat_suggest_no_grant(
+def test_no_grant_is_suggested_for_values_that_never_repeat(
     world: World,
 ) -> None:
-    """A grant for exactly these values would match no new call."""
+    """A grant for exactly these values would not match any new call."""
     for number in range(5):
         card = waiting_card(world, **change(world.records[0], f"+1 555 020{number}"))
         decide(world, card, ApprovalStatus.CONSUMED)
@@ -116,7 +116,7 @@ def test_values_that_never_repeat_suggest_no_grant(
 
 
 @pytest.mark.parametrize("spoil", ["denied", "fast", "bulk", "break-glass", "other shape"])
-def test_careless_approvals_suggest_nothing(world: World, spoil: str) -> None:
+def test_no_grant_is_suggested_after_careless_approvals(world: World, spoil: str) -> None:
     card = approve_five(world, seconds=1 if spoil == "fast" else 5)[-1]
     rows = Approval.objects.filter(pk=card.pk)
     if spoil == "break-glass":
@@ -131,9 +131,7 @@ def test_careless_approvals_suggest_nothing(world: World, spoil: str) -> None:
 
 
 class TestADenialWithdrawsTheSuggestion:
-    def test_a_denial_of_a_call_that_the_grant_would_not_match_keeps_the_suggestion(
-        self, world: World
-    ) -> None:
+    def test_unless_the_grant_would_not_match_the_denied_call(self, world: World) -> None:
         approve_five(world)
         deny(world, "+1 555 9999")
         deny(world, PHONES[0], notes="Call back")
@@ -144,13 +142,13 @@ class TestADenialWithdrawsTheSuggestion:
         "A single denied call withdraws the suggestion of a standing grant",
         "agents/insight/suggestions.py",
     )
-    def test_a_denial_in_bulk_withdraws_the_suggestion(self, world: World) -> None:
+    def test_even_if_it_was_part_of_a_bulk_request(self, world: World) -> None:
         approve_five(world)
         denied = deny(world, PHONES[0])
         Approval.objects.filter(pk=denied.pk).update(bulk_id=BULK)
         assert find_counts(world) == []
 
-    def test_a_denial_of_a_call_without_a_free_param_withdraws_the_suggestion(
+    def test_even_if_the_denied_call_lacks_a_param_that_the_grant_leaves_free(
         self, world: World
     ) -> None:
         for number in range(12):
@@ -161,7 +159,7 @@ class TestADenialWithdrawsTheSuggestion:
         deny(world, PHONES[0])
         assert find_counts(world) == []
 
-    def test_a_denial_older_than_all_decisions_that_are_read_withdraws_the_suggestion(
+    def test_even_if_it_is_older_than_all_decisions_that_are_read(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         deny(world, PHONES[0])
@@ -169,16 +167,14 @@ class TestADenialWithdrawsTheSuggestion:
         monkeypatch.setattr(suggestions, "MAX_READ", 5)
         assert find_counts(world) == []
 
-    def test_a_denial_withdraws_the_suggestion_for_thirty_days(self, world: World) -> None:
+    def test_for_thirty_days(self, world: World) -> None:
         approve_five(world)
         deny(world, PHONES[0], days_ago=31)
         assert find_counts(world) == [5]
         deny(world, PHONES[0], days_ago=29)
         assert find_counts(world) == []
 
-    def test_a_denial_withdraws_the_suggestion_only_for_its_own_employee(
-        self, world: World
-    ) -> None:
+    def test_only_for_the_employee_who_requested_the_denied_call(self, world: World) -> None:
         approve_five(world)
         denied = deny(world, PHONES[0])
         robin = Employee.objects.create(
@@ -187,7 +183,7 @@ class TestADenialWithdrawsTheSuggestion:
         Run.objects.filter(pk=denied.run_id).update(employee=robin)
         assert find_counts(world) == [5]
 
-    def test_a_denial_withdraws_the_suggestion_on_a_card(self, world: World) -> None:
+    def test_also_on_a_card(self, world: World) -> None:
         cards = approve_five(world)
         assert suggestions.suggest_for_card(cards[0]) is not None
         deny(world, PHONES[0])
@@ -202,7 +198,9 @@ class TestTheTimeOfADecision:
         )
         assert find_counts(world) == []
 
-    def test_does_not_begin_with_an_approval_by_their_standing_grant(self, world: World) -> None:
+    def test_does_not_begin_with_an_approval_by_the_persons_standing_grant(
+        self, world: World
+    ) -> None:
         cards = approve_five(world)
         grant = world.standing_grant()
         for card in cards:
@@ -225,7 +223,7 @@ class TestAGrantForTheSameCalls:
         answer(world, grant)
         assert find_counts(world) == [5]
 
-    def test_does_not_count_as_in_force_once_it_is_used_up(
+    def test_is_no_longer_in_force_once_it_is_used_up(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(making, "MAX_IN_FORCE", 1)

@@ -55,7 +55,7 @@ def test_the_form_says_which_params_need_a_condition_and_why(world: World) -> No
     assert "It names a recipient, so it needs a condition." in behind.partition("</fieldset>")[0]
 
 
-def test_changes_are_shown_before_they_are_saved(world: World) -> None:
+def test_a_preview_shows_changes_before_they_are_saved(world: World) -> None:
     card, client = waiting_card(world), world.client("approver")
     address = f"/grants/new/?card={card.pk}"
     values = read_inputs(read_page(client, address))
@@ -69,7 +69,7 @@ def test_changes_are_shown_before_they_are_saved(world: World) -> None:
     assert "record_id" not in {each["param"] for each in StandingGrant.objects.get().conditions}
 
 
-def test_an_admin_simulates_the_form_and_saves_nothing(world: World) -> None:
+def test_an_admin_can_simulate_the_form_without_saving_a_grant(world: World) -> None:
     card, client = waiting_card(world), world.client("admin")
     address = f"/grants/new/?card={card.pk}"
     page = read_page(client, address)
@@ -83,7 +83,7 @@ def test_an_admin_simulates_the_form_and_saves_nothing(world: World) -> None:
     assert not StandingGrant.objects.exists()
 
 
-def test_a_form_that_cannot_be_simulated_is_explained_and_kept(world: World) -> None:
+def test_the_page_says_why_a_form_cannot_be_simulated_and_keeps_its_values(world: World) -> None:
     card, client = waiting_card(world), world.client("admin")
     address = f"/grants/new/?card={card.pk}"
     values = read_inputs(read_page(client, address))
@@ -205,7 +205,7 @@ SCORE = {"rule.changes.score": "equals", "kind.changes.score": "json", "value.ch
         ({"rule.record_id": "prefix"}, ""),
     ],
 )
-def test_a_grant_that_matches_everything_or_nothing_says_so(
+def test_the_preview_says_if_a_grant_would_match_everything_or_nothing(
     world: World, changes: dict[str, Any], says: str
 ) -> None:
     params = {"record_id": str(world.records[0].pk), "changes": {"notes": "Call", "score": 5}}
@@ -233,7 +233,7 @@ def test_a_param_with_a_default_is_in_every_call(world: World) -> None:
     assert "every call has the parameter status" in response.content.decode()
 
 
-def test_an_open_object_can_have_any_param(world: World) -> None:
+def test_a_grant_may_name_any_param_of_an_object_with_free_names(world: World) -> None:
     world.employee.grants.create(tool="data.createRecord")
     proposal = ProposedGrant(
         "data.createRecord", world.employee.pk, None, ("name", "status", "attributes.employees"), ()
@@ -263,7 +263,7 @@ def test_hostile_values_stay_text_in_the_form_and_in_its_preview(world: World) -
     assert "<script>alert" not in response.content.decode()
 
 
-def test_cards_that_no_grant_can_approve_say_why(world: World) -> None:
+def test_a_card_that_no_grant_can_approve_says_why(world: World) -> None:
     card = world.destructive_card()
     client = world.client("approver")
     assert "/grants/new/" not in read_page(client, f"/approvals/{card.pk}/").partition("<main")[2]
@@ -314,7 +314,9 @@ class TestGrantsOverRest:
         revoked = post(client, f"/api/standing_grants/{made['id']}/revoke").json()
         assert revoked["status"] == "revoked"
 
-    def test_are_created_once_for_a_request_resent_with_its_id(self, world: World) -> None:
+    def test_are_created_once_for_a_request_that_is_sent_again_with_the_same_id(
+        self, world: World
+    ) -> None:
         terms = self.terms(world) | {"client_grant_id": "g-1"}
         client = world.client("approver")
         responses = [post(client, "/api/standing_grants", terms) for _ in range(12)]
@@ -367,7 +369,7 @@ class TestGrantsOverRest:
             ({"free_params": ["changes.nots"]}, "changes has: archived, attributes"),
         ],
     )
-    def test_grants_that_match_nothing_are_refused(
+    def test_that_match_nothing_are_refused(
         self, world: World, changes: dict[str, Any], says: str
     ) -> None:
         response = post(
@@ -378,7 +380,7 @@ class TestGrantsOverRest:
         assert not StandingGrant.objects.exists()
 
     @pytest.mark.parametrize("number", ["1e999", "[-1e999]"])
-    def test_grants_with_an_infinite_number_are_refused(self, world: World, number: str) -> None:
+    def test_with_an_infinite_number_are_refused(self, world: World, number: str) -> None:
         terms = self.terms(world) | {
             "conditions": [{"param": "record_id", "rule": "maximum", "value": 0}]
         }
@@ -391,9 +393,7 @@ class TestGrantsOverRest:
             in response.json()["detail"]
         )
 
-    def test_grants_with_an_invalid_condition_are_refused_with_the_reason(
-        self, world: World
-    ) -> None:
+    def test_with_an_invalid_condition_are_refused_with_the_reason(self, world: World) -> None:
         terms = self.terms(world) | {
             "conditions": [{"param": "record_id", "rule": "minimum", "value": "x"}]
         }
@@ -407,7 +407,7 @@ class TestTheListOfGrants:
         page = read_page(world.client("approver"), path)
         return [int(each) for each in re.findall(r'id="grant-(\d+)"', page)]
 
-    def test_shows_the_newest_first_both_in_force_and_ended(
+    def test_shows_grants_in_force_and_ended_grants_with_the_newest_first(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(pages, "PAGE_SIZE", 2)
@@ -425,7 +425,7 @@ class TestTheListOfGrants:
         assert f'href="?ended=1&amp;before={made[1]}" rel="next"' in ended
         assert self.read_ids(world, f"/grants/?ended=1&before={made[3]}") == made[4:]
 
-    def test_shows_the_newest_for_an_invalid_cursor(self, world: World) -> None:
+    def test_shows_the_newest_grants_for_an_invalid_cursor(self, world: World) -> None:
         made = world.standing_grant()
         assert self.read_ids(world, "/grants/?before=x") == [made.pk]
 

@@ -82,7 +82,7 @@ def test_a_row_reports_the_result_of_an_approved_call(
         (ApprovalStatus.CANCELLED, CallStatus.CANCELLED),
     ],
 )
-def test_a_row_says_that_nothing_started(
+def test_a_row_says_if_the_call_did_not_start(
     world: World, status: ApprovalStatus, call_status: CallStatus
 ) -> None:
     decide(world, status, call_status, summary="never")
@@ -130,7 +130,8 @@ def test_the_list_needs_a_constant_number_of_queries(world: World) -> None:
         decide(world, ApprovalStatus.SUPERSEDED, CallStatus.AWAITING_APPROVAL)
     with CaptureQueriesContext(connection) as many:
         history(world)
-    # One query reads the content of all cards that this process has not read yet, for their marks.
+    # To find the marks, one query reads the content of all cards that this process has not read
+    # yet.
     assert len(many) == len(few) + 1
     with CaptureQueriesContext(connection) as again:
         history(world)

@@ -1,4 +1,5 @@
-"""The start page and the list of runs: their contents for each role, with few queries."""
+"""The start page and the list of runs: their contents for each role, and the small number of
+queries that they need."""
 
 from __future__ import annotations
 
@@ -83,12 +84,12 @@ def test_a_day_ends_at_midnight(world: World) -> None:
     assert [day.figures.runs for day in shown[-2:]] == [1, 2]
 
 
-def test_figures_count_nothing_of_another_organization(world: World) -> None:
+def test_figures_do_not_include_another_organization(world: World) -> None:
     world.call(world.run(RunStatus.SUCCEEDED))
     assert not any(any(day.figures) for day in load_last_days(world.globex.pk))
 
 
-def test_old_counts_are_cached_and_new_rows_counted_immediately(world: World) -> None:
+def test_old_days_are_cached_but_new_rows_are_counted_immediately(world: World) -> None:
     world.run(RunStatus.SUCCEEDED, created_at=ago(days=3))
     world.run(RunStatus.SUCCEEDED, created_at=ago(hours=30))
     assert [day.figures.runs for day in load_last_days(world.acme.pk)] == [
@@ -183,7 +184,9 @@ def create_employee(world: World, name: str, **more: Any) -> Employee:
     )
 
 
-def test_an_example_task_is_filled_in_by_number_and_never_from_the_address(world: World) -> None:
+def test_an_example_task_is_chosen_by_number_and_its_text_never_comes_from_the_address(
+    world: World,
+) -> None:
     second = create_employee(world, "Zoe")
     client = world.client("operator")
     filled = read_page(client, f"/?employee={second.pk}&example=1")
@@ -208,7 +211,7 @@ def test_a_refused_task_stays_in_the_form(world: World) -> None:
     assert not Run.objects.exists()
 
 
-def test_an_outsider_sees_nothing_of_acme(world: World) -> None:
+def test_a_member_of_another_organization_sees_nothing_of_acme(world: World) -> None:
     world.card()
     world.run(RunStatus.SUCCEEDED, task="Secret task")
     for path in ("/", "/?live=1", "/runs/", "/runs/?q=secret"):
@@ -233,7 +236,9 @@ def test_names_and_tasks_are_escaped_with_hidden_characters_shown(world: World) 
 # The live part
 
 
-def test_the_guide_follows_the_database_and_disappears_when_complete(world: World) -> None:
+def test_the_guide_shows_the_next_step_and_disappears_when_all_steps_are_done(
+    world: World,
+) -> None:
     fresh = Organization.objects.create(name="Fresh", slug="fresh")
     world.users["stranger"].memberships.create(organization=fresh, role="admin")
     client = world.client("stranger")
@@ -257,7 +262,7 @@ def read_current_step(client: Client) -> str:
     return str(found[0])
 
 
-def test_the_guide_names_the_role_for_each_step(world: World) -> None:
+def test_the_guide_names_the_role_that_each_step_requires(world: World) -> None:
     assert "An operator does this." in section(read_page(world.client("viewer")), "guide")
     world.card()
     assert "An approver does this." in section(read_page(world.client("operator")), "guide")
@@ -277,7 +282,7 @@ def test_waiting_cards_are_listed_oldest_first_with_their_level(world: World) ->
     assert "All 8 cards" in section(read_page(world.client("approver")), "waiting")
 
 
-def test_the_two_person_rule_is_shown_on_cards_of_the_requester(world: World) -> None:
+def test_requesters_see_the_two_person_rule_on_their_cards(world: World) -> None:
     card = world.card()
     Run.objects.filter(pk=card.run_id).update(created_by=world.users["approver"])
     assert "someone else must approve" not in read_page(world.client("approver"))
@@ -319,7 +324,7 @@ def test_active_runs_come_before_waiting_runs(world: World) -> None:
     assert f"/runs/{moving.pk}/" in section(read_page(world.client("viewer")), "at-work")
 
 
-def test_the_fragment_has_the_same_live_sections_as_the_whole_page(world: World) -> None:
+def test_the_live_fragment_has_the_same_live_sections_as_the_whole_page(world: World) -> None:
     world.card()
     world.run(RunStatus.SUCCEEDED)
     client = world.client("approver")
@@ -342,7 +347,7 @@ def test_the_pages_need_a_constant_number_of_queries(world: World) -> None:
     client = world.client("approver")
     world.card()
     world.run(RunStatus.SUCCEEDED)
-    client.get("/")  # fills the cache of what cards say
+    client.get("/")  # caches the texts of cards
     few = [count_queries(client, path) for path in paths]
     for number in range(10):
         world.card()
@@ -350,7 +355,7 @@ def test_the_pages_need_a_constant_number_of_queries(world: World) -> None:
         create_employee(world, f"Worker {number}")
     client.get("/")
     assert [count_queries(client, path) for path in paths] == few
-    assert max(few) <= 24, few  # six of them load the marks of waiting cards
+    assert max(few) <= 24, few  # six of these queries load the marks of waiting cards
 
 
 def count_queries(client: Client, path: str) -> int:
@@ -362,7 +367,9 @@ def count_queries(client: Client, path: str) -> int:
 # All runs
 
 
-def test_a_search_scans_a_limited_number_of_runs_and_says_how_far(world: World) -> None:
+def test_a_search_scans_a_limited_number_of_runs_and_says_how_far_back_it_went(
+    world: World,
+) -> None:
     hay = [world.run(RunStatus.SUCCEEDED, task="Hay") for _ in range(4)]
     needle = world.run(RunStatus.SUCCEEDED, task="Needle", created_at=Now())
     more = [world.run(RunStatus.SUCCEEDED, task="Hay") for _ in range(5)]

@@ -1,4 +1,4 @@
-"""The start page while rows change between its queries, or after they were counted."""
+"""The start page if rows change between its queries, or after they were counted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
     RunStatus.RUNNING: {"lease_owner": "w", "lease_expires_at": "2030-01-01T00:00:00Z"},
     RunStatus.SUCCEEDED: {"finished_at": "2026-01-01T00:00:00Z", "exit_reason": "final_answer"},
 }
-"""The columns that the database requires for a run with this status."""
+"""The columns that the database requires for a run, by its status."""
 
 
 @pytest.mark.parametrize(

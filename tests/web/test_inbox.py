@@ -1,5 +1,5 @@
-"""The inbox: the waiting cards as rows beside one card, and the decided cards, newest first, page
-by page."""
+"""The inbox: the waiting cards as rows beside the one card that is shown, and pages of decided
+cards, the newest first."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def denied_at(world: World, at: datetime, run: Run | None = None) -> Approval:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_sibling_cards_of_one_run_are_listed_in_call_order(world: World) -> None:
+def test_cards_of_one_run_are_listed_in_the_order_of_their_calls(world: World) -> None:
     """An edited card is the newest, but keeps the position of its call."""
     run = world.run()
     first, second, third = (world.card(run) for _ in range(3))
@@ -101,7 +101,7 @@ class TestWaitingCards:
         assert waiting(world, employee=world.employee.pk) == [write.pk, destructive.pk]
         assert waiting(world, employee=world.employee.pk, level="write") == [write.pk]
 
-    def test_include_all_for_an_unknown_employee_or_order_and_none_for_an_unknown_tool_or_level(
+    def test_ignore_an_unknown_employee_or_order_but_do_not_match_an_unknown_tool_or_level(
         self, world: World
     ) -> None:
         card = world.card()
@@ -124,7 +124,9 @@ class TestWaitingCards:
         assert waiting(world, sort="expiry")[0] == other.pk
         assert waiting(world, sort="employee")[0] == other.pk
 
-    def test_are_limited_in_number(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_are_listed_up_to_a_maximum_number(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(inbox_rows, "MAX_ROWS", 2)
         run = world.run()
         cards = [world.card(run).pk for _ in range(3)]
@@ -144,19 +146,19 @@ class TestWaitingCards:
         assert shown_cards(html) == [card.pk]
         assert waiting(world, card=card.pk) == []
 
-    def test_cards_of_another_organization_are_not_shown(self, world: World) -> None:
+    def test_of_another_organization_are_not_shown(self, world: World) -> None:
         theirs, ours = world.card(), world.card()
         Approval.objects.filter(pk=theirs.pk).update(organization=world.globex)
         assert shown_cards(page(world.client("approver"), card=theirs.pk)) == [ours.pk]
 
-    def test_have_different_texts_for_an_empty_inbox_and_for_an_empty_search(
+    def test_are_replaced_by_different_texts_if_there_are_none_and_if_none_match(
         self, world: World
     ) -> None:
         client = world.client("approver")
         assert "all caught up." in page(client)
         assert "No matching cards." in page(client, level="draft")
 
-    def test_cards_with_an_unknown_outcome_have_their_own_filter(self, world: World) -> None:
+    def test_with_an_unknown_outcome_have_their_own_filter(self, world: World) -> None:
         world.card()
         world.unknown_call()
         assert '?level=unknown&amp;">outcome unknown <span' in page(world.client("approver"))
@@ -197,7 +199,9 @@ class TestGroupsOfCards:
         assert "Update a record" in head
         assert "record_id</i>" in head, "all three change the same record"
 
-    def test_show_a_card_with_a_warning_first_and_it_cannot_be_selected(self, world: World) -> None:
+    def test_show_a_card_with_a_warning_first_and_do_not_let_it_be_selected(
+        self, world: World
+    ) -> None:
         run = world.run()
         plain = [world.card(run).pk for _ in range(3)]
         marked = world.card(run)
@@ -208,7 +212,9 @@ class TestGroupsOfCards:
         assert re.findall(r"Select card (\d+)", html) == [str(pk) for pk in plain]
         assert '<b class="odd">Hidden characters</b>' in html
 
-    def test_flag_a_value_from_outside_and_its_card_cannot_be_selected(self, world: World) -> None:
+    def test_flag_a_value_from_outside_and_do_not_let_its_card_be_selected(
+        self, world: World
+    ) -> None:
         run = world.run()
         cards = [world.card(run) for _ in range(3)]
         seen = Sighting(
@@ -221,7 +227,7 @@ class TestGroupsOfCards:
         assert re.findall(r"Select card (\d+)", html) == [str(cards[0].pk), str(cards[2].pk)]
         assert '<b class="odd">From outside</b>' in html
 
-    def test_list_a_card_that_must_be_opened_first_and_it_cannot_be_selected(
+    def test_begin_with_a_card_that_must_be_opened_and_do_not_let_it_be_selected(
         self, world: World
     ) -> None:
         run = world.run()

@@ -1,4 +1,4 @@
-"""Snoozed cards and saved views: each belongs to one member, and other members see no change."""
+"""Snoozed cards and saved views: each belongs to one member, and other members do not notice it."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ class TestASnoozedCard:
         assert list_rows(client) == []
 
     @pytest.mark.parametrize("until", ["", "soon", "2020-01-01", "2999-01-01"])
-    def test_a_snooze_with_an_invalid_time_is_refused(self, world: World, until: str) -> None:
+    def test_must_have_a_valid_time(self, world: World, until: str) -> None:
         card, client = world.card(), world.client("approver")
         assert snooze(client, card, until) == 422
         assert list_rows(client) == [card.pk]
 
-    def test_a_decided_card_cannot_be_snoozed(self, world: World) -> None:
+    def test_cannot_be_a_decided_card(self, world: World) -> None:
         card = world.card()
         Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.EXPIRED)
         assert snooze(world.client("approver"), card) == 409
 
-    def test_a_card_of_another_organization_is_not_found(self, world: World) -> None:
+    def test_cannot_be_a_card_of_another_organization(self, world: World) -> None:
         card = world.card()
         assert snooze(world.client("outsider"), card) == 404
         assert not Snooze.objects.exists()
@@ -116,7 +116,7 @@ class TestASavedView:
     @pytest.mark.parametrize(
         ("name", "query"), [("", "level=write"), ("x" * 61, "level=write"), ("Mine", "card=5")]
     )
-    def test_a_view_with_an_invalid_name_or_without_a_filter_is_refused(
+    def test_is_refused_if_its_name_is_invalid_or_it_has_no_filter(
         self, world: World, name: str, query: str
     ) -> None:
         response = world.client("approver").post(

@@ -1,4 +1,4 @@
-"""A late effect on the pages: it is shown wherever its call is shown, and people can only
+"""Late effects on pages: a late effect is shown wherever its call is shown, and people can only
 acknowledge it."""
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def test_a_repeated_call_is_linked(world: World) -> None:
     )
 
 
-def test_a_late_effect_is_shown_in_inbox_start_page_call_panel_and_audit(world: World) -> None:
+def test_a_late_effect_is_shown_on_every_page_about_its_call_and_in_the_audit(world: World) -> None:
     call = world.late_call()
     client = world.client("approver")
     assert "LATE EFFECT" in read_page(client, "/approvals/")

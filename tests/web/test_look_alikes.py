@@ -92,7 +92,7 @@ def test_honest_text_in_several_languages_is_not_flagged(text: str) -> None:
     assert flag_odd_letters(text) == text
 
 
-def test_the_flag_names_the_letter_and_the_alphabet_and_a_host_gets_one_flag() -> None:
+def test_the_flag_names_the_letter_and_its_alphabet_and_a_host_has_only_one_flag() -> None:
     html = render_text("<Аcme> at раураl.com")
     assert '<span class="odd-letter" title="cyrillic capital letter a">А</span>cme' in html
     assert 'title="cyrillic capital letter a">⚠ mixed alphabets' in html

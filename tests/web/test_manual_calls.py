@@ -52,7 +52,7 @@ class TestTheFormOfATool:
         assert f'action="{PATH}"' in form
         assert not form.startswith(" open")
 
-    def test_is_shown_to_operators_for_reads_that_an_active_employee_can_use(
+    def test_is_shown_only_to_operators_and_only_for_reads_that_an_active_employee_can_use(
         self, world: World
     ) -> None:
         html = read_page(world.client("operator"))
@@ -64,7 +64,7 @@ class TestTheFormOfATool:
         Employee.objects.update(is_active=False)
         assert "Try it" not in read_page(world.client("operator"))
 
-    def test_needs_no_additional_query(self, world: World) -> None:
+    def test_does_not_need_an_additional_query(self, world: World) -> None:
         asked = []
         for username in ("viewer", "operator"):
             client = world.client(username)
@@ -187,7 +187,7 @@ class TestTheResult:
         world.call(run, status=CallStatus.READY, result=None, finished_at=None)
         assert read_result_section(world, run).startswith(" hidden>")
 
-    def test_is_missing_on_the_page_of_an_ordinary_run(self, world: World) -> None:
+    def test_is_not_shown_on_the_page_of_an_ordinary_run(self, world: World) -> None:
         run = create_tried_run(world, {"total": 3}, origin=Origin.TASK)
         assert (
             "data-trial-result"
@@ -196,7 +196,7 @@ class TestTheResult:
 
 
 def create_tried_run(world: World, data: Any, origin: Origin = Origin.MANUAL) -> Run:
-    """Create an ended run whose one call returned this data."""
+    """Create an ended run with one call, which returned this data."""
     run = world.run(RunStatus.SUCCEEDED, origin=origin)
     world.call(run, result=success(data))
     Event.objects.create(run=run, seq=1, type=EventType.RUN_FINISHED, payload=ENDED_WELL)

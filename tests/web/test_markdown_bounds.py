@@ -1,4 +1,5 @@
-"""Markdown renders quickly and into little HTML; a text that is too complex is shown as written."""
+"""Markdown is rendered quickly, and the HTML stays small; a text that is too complex is shown as
+written."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ MAX_BYTES = 200_000
 
 
 def test_hostile_texts_render_quickly_and_stay_small() -> None:
-    """This renders a sample; `make soak` renders 1,000 hostile texts, each within 100 ms."""
+    """This test renders a sample; `make soak` renders 1,000 hostile texts, each within 100 ms."""
     texts = list(hostile_texts(len(SHAPES) + 60))
     began = time.thread_time()
     sizes = [len(render_uncached(text).encode()) for text in texts]
@@ -24,7 +25,7 @@ def test_hostile_texts_render_quickly_and_stay_small() -> None:
     assert time.thread_time() - began < len(texts) * 0.3
 
 
-def test_a_long_text_is_rendered_into_little_html() -> None:
+def test_the_html_of_a_long_text_stays_small() -> None:
     wide = "|" + "a|" * 1_000 + "\n|" + "-|" * 1_000 + "\n" + "|\n" * 100_000
     for text in ("\x01" * 1_000_000, wide, "[a]: /" + "x" * 50_000 + "\n\n" + "[a]" * 50_000):
         assert len(render_uncached(text).encode()) <= 3 * MAX_BYTES

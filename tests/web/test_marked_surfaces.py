@@ -33,13 +33,11 @@ READERS_WITHOUT_MARKS = {
     "agents/web/grants/form_rows.py": "compares a grant's values with those of its card, and shows none",
     "agents/web/views/decisions.py": "shows the card again, which has the marks",
 }
-"""The modules of surfaces that read params or previews without asking for marks, with the
-reason."""
+"""Modules of surfaces that read params or previews but do not ask for marks, with the reason."""
 TEMPLATES_WITHOUT_MARKS = {
     "notices/line.html": "the sentence of a notice, which has no values",
 }
-"""The templates that print the params or the sentence of a card without its marks, with the
-reason."""
+"""Templates that print the params or the sentence of a card without its marks, with the reason."""
 SURFACES = ("admin", "api", "deliveries", "gateway", "mcp_server", "notices", "web", "webhooks")
 READING = re.compile(r"\b(?:approval|card|call|row|one|each)\.(?:params|preview)\b")
 PRINTING = re.compile(r"\.(?:params|sentence)[|,]")
@@ -48,7 +46,7 @@ ASKING = "agents.approvals.warnings.card_marks"
 
 
 def plant(world: World) -> Approval:
-    """Create a card with a mixed value, and the event that requests it."""
+    """Create a card with a value of mixed alphabets, and the event that requests the card."""
     changes = {"notes": PLANTED}
     card = world.card(params={"record_id": str(world.records[0].pk), "changes": changes})
     with run_transaction(card.run_id) as tx:
@@ -57,8 +55,8 @@ def plant(world: World) -> Approval:
 
 
 def build_pages(card: Approval) -> dict[str, str]:
-    """Return the addresses of all pages that need no id, or only those of a run, a call or a card,
-    by name."""
+    """Return the addresses, by name, of all pages that need no id, or only the id of a run, a call
+    or a card."""
     fillers = {
         "<int:run_id>": card.run_id,
         "<int:call_id>": card.tool_call_id,
@@ -76,8 +74,8 @@ def build_pages(card: Approval) -> dict[str, str]:
 
 
 def build_api_addresses(card: Approval) -> dict[str, str]:
-    """Return the addresses of all REST reads that need no id, or only those of a run, a call or a
-    card, by their paths."""
+    """Return the addresses, by path, of all REST reads that need no id, or only the id of a run, a
+    call or a card."""
     ids = {"run_id": card.run_id, "call_id": card.tool_call_id, "approval_id": card.pk}
     found = {}
     for path, methods in api.get_openapi_schema()["paths"].items():
@@ -96,15 +94,15 @@ def read(client: Client, path: str) -> str:
 
 
 def shows_value(text: str) -> bool:
-    """Return True if the text has the planted value, whole or with its letters framed one by
-    one."""
+    """Return True if the text contains the planted value; odd letters within it may be framed."""
     return "zq7x4k" in text
 
 
 def find_unmarked(
     client: Client, pages: dict[str, str], label: str = LABEL
 ) -> tuple[set[str], set[str]]:
-    """Return the names of the pages that show the planted value, and of those without its mark."""
+    """Return the names of all pages that show the planted value, and the names of those that show
+    it without its mark."""
     texts = {name: read(client, path) for name, path in pages.items()}
     showing = {name for name, text in texts.items() if shows_value(text)}
     return showing, {name for name in showing if label not in texts[name]}
@@ -160,7 +158,7 @@ def test_each_surface_with_a_value_of_a_call_without_a_card_names_its_marks(worl
     assert not [name for name, text in texts.items() if LABEL not in text]
 
 
-def test_a_surface_with_an_honest_value_of_a_call_has_no_mark(world: World) -> None:
+def test_surfaces_with_an_honest_value_of_a_call_do_not_have_a_mark(world: World) -> None:
     texts = read_call(world, "Harbor-zq7x4k")
     assert shows_value(texts["call"])
     assert not [name for name, text in texts.items() if LABEL in text]
@@ -185,8 +183,8 @@ def test_lines_about_approved_cards_name_their_marks(world: World) -> None:
 
 
 def list_readers() -> dict[str, bool]:
-    """Return the modules of surfaces that read params, previews or sentences, with True for those
-    that ask for marks."""
+    """Return the modules of surfaces that read params, previews or sentences, each with True if the
+    module asks for marks."""
     found = {}
     for module in product():
         folder = module.name.split(".")[1:2]

@@ -1,4 +1,4 @@
-"""Every page says when Redis, the workers or the sweeper are missing."""
+"""Every page says if Redis, the workers or the sweeper is not running."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def test_no_page_waits_for_an_unresponsive_redis(
         assert list_notices(world) == ["Redis is unavailable"]
 
 
-def test_the_check_is_cached_for_some_seconds(world: World, pulses: dict[str, SignOfLife]) -> None:
+def test_the_result_of_the_check_is_cached_for_some_seconds(
+    world: World, pulses: dict[str, SignOfLife]
+) -> None:
     assert list_notices(world) == []
     pulses[WORKER].stop()
     assert list_notices(world) == []

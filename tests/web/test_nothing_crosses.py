@@ -1,4 +1,4 @@
-"""Every page is byte-identical, whether another organization is empty or full."""
+"""Every page is byte-identical whether or not another organization has rows."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def hostile_world(
 
 
 @pytest.mark.parametrize("has_rows", [True, False], ids=["with rows of its own", "empty"])
-def test_rows_of_one_organization_change_no_page_of_another_organization(
+def test_rows_of_one_organization_do_not_change_any_page_of_another_organization(
     hostile_world: HostileWorld, has_rows: bool
 ) -> None:
     client = hostile_world.world.client("outsider")
@@ -136,7 +136,7 @@ def test_an_id_stored_as_text_never_links_to_a_row_of_another_organization(
         f"/records/{globex.records[0].pk}/",
         "/audit/",
     ):
-        text = re.sub("approver[_ ]group", "", read_page(client, address))  # filters of the audit
+        text = re.sub("approver[_ ]group", "", read_page(client, address))  # the audit's filters
         assert [word for word in ("Acme", "Dana", "approver", UPDATE) if word in text] == [], (
             address
         )
@@ -214,7 +214,8 @@ def create_rivals(world: World) -> None:
 
 
 def create_crossing_rows(world: World) -> None:
-    """Create rows of Acme that refer to rows of Globex, which no page of Gadget allows."""
+    """Create rows of Acme that refer to rows of Globex; no page of Gadget allows people to create
+    such rows."""
     hank, acme = world.others_employee, world.acme
     for decision in (
         {},

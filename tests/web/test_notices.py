@@ -106,7 +106,7 @@ def test_a_refused_address_stays_in_the_form(world: World) -> None:
     assert 'value="&lt;b&gt;ann"' in response.content.decode()
 
 
-def test_the_page_says_when_notifications_close_if_the_push_service_counts_silent_pushes(
+def test_the_page_says_if_a_push_notification_stays_until_the_next_one_arrives(
     world: World,
 ) -> None:
     add_address(world.member("approver"))

@@ -70,7 +70,7 @@ def test_people_and_tools_are_listed_in_alphabetical_order(world: World) -> None
     assert WARNING not in page
 
 
-def test_a_warning_appears_from_50_quick_approvals_on(world: World) -> None:
+def test_a_warning_appears_once_a_person_has_made_50_quick_approvals(world: World) -> None:
     decide(world, 49)
     assert WARNING not in read_page(world.client("admin"))
     decide(world, 50, by="operator")
@@ -147,7 +147,7 @@ def test_the_employee_page_shows_its_approval_rates(world: World) -> None:
     assert "approver" not in section, "the section names no people"
 
 
-def test_an_employee_without_decisions_says_so(world: World) -> None:
+def test_the_page_says_if_there_were_no_decisions_on_an_employees_cards(world: World) -> None:
     page = world.client("viewer").get(f"/employees/{world.employee.pk}/trust/").content.decode()
     assert "No decisions on Dana’s cards in the last 30 days." in page
 

@@ -141,7 +141,7 @@ class TestAPasswordChange:
             (PASSWORD, PASSWORD + "!", PASSWORD),
         ],
     )
-    def test_an_invalid_form_shows_the_error_and_changes_nothing(
+    def test_is_refused_with_an_error_if_the_form_is_invalid(
         self, world: World, old: str, new: str, again: str
     ) -> None:
         client = self.open_browser(world)
@@ -163,7 +163,7 @@ class TestAPasswordChange:
         assert responses == [422] * 8 + [429]
         assert client.post(self.PATH, {"old_password": PASSWORD, **sent}).status_code == 429
 
-    def test_a_weak_new_password_does_not_count_as_an_attempt(self, world: World) -> None:
+    def test_does_not_count_a_weak_new_password_as_a_failed_attempt(self, world: World) -> None:
         client = self.open_browser(world)
         sent = {"old_password": PASSWORD, "new_password1": "short", "new_password2": "short"}
         assert {client.post(self.PATH, sent).status_code for _ in range(10)} == {422}

@@ -1,4 +1,4 @@
-"""The playback shows the whole run from its events alone; its export is one file, without the
+"""The playback shows the whole run, using only its events. Its export is a single file, without the
 values that people chose to leave out."""
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def test_the_page_shows_every_event_with_its_time(world: World) -> None:
     assert f'href="/runs/{run.pk}/replay/"' in read_page(world.client("viewer"), f"/runs/{run.pk}/")
 
 
-def test_the_playback_shows_the_past_even_if_the_rows_were_changed_since(world: World) -> None:
+def test_the_playback_shows_the_past_even_if_rows_have_changed_since_then(world: World) -> None:
     run = play(world)
     before = build_entries(run.events.order_by("seq"))
     Run.objects.filter(pk=run.pk).update(title="Another title", answer="Another answer")
@@ -109,7 +109,9 @@ def test_the_playback_shows_the_past_even_if_the_rows_were_changed_since(world: 
 
 
 @pytest.mark.parametrize("path", ["replay/", "replay.html"])
-def test_a_stranger_finds_no_playback(world: World, path: str) -> None:
+def test_a_person_from_another_organization_cannot_open_the_playback(
+    world: World, path: str
+) -> None:
     run = play(world)
     assert world.client("outsider").get(f"/runs/{run.pk}/{path}").status_code == 404
     assert world.client("viewer").get(f"/runs/{run.pk}/{path}").status_code == 200
@@ -122,7 +124,7 @@ def test_every_type_of_event_has_a_description(world: World) -> None:
     assert all(entry.head for entry in build_entries(events))
 
 
-def test_the_export_has_the_title_from_the_runs_events(world: World) -> None:
+def test_the_export_takes_its_title_from_the_runs_events(world: World) -> None:
     run = play(world)
     add_events(
         run,
@@ -191,7 +193,7 @@ DECISION = {
         }}, "No record 7."),
     ],
 )  # fmt: skip
-def test_each_entry_has_its_note_and_its_reason(
+def test_each_entry_has_the_expected_note_and_reason(
     type_: EventType, payload: dict[str, Any], note: str
 ) -> None:
     event = Event(seq=1, type=type_, payload=payload, created_at=timezone.now())
@@ -200,7 +202,7 @@ def test_each_entry_has_its_note_and_its_reason(
     assert entry.text == payload.get("reason", "")
 
 
-def test_a_wait_lasts_until_work_continues_even_if_one_of_its_cards_is_decided() -> None:
+def test_a_wait_lasts_until_work_continues_and_not_just_until_a_card_is_decided() -> None:
     types = (
         EventType.PASS_STARTED,
         EventType.RUN_WAITING,
@@ -280,7 +282,8 @@ TEXTS = {
     EventType.ANSWER_UNUSABLE: "text",
     EventType.RUN_FINISHED: "answer",
 }
-"""The field with a text by a person or by the employee, by event type; all other texts are values.
+"""For each event type, the field with a text by a person or the employee; all other texts are
+values.
 """
 SHOWN_VALUES = {
     EventType.TOOL_START, EventType.TOOL_PROGRESS, EventType.TOOL_RESULT, EventType.TOOL_REJECTED,
@@ -314,9 +317,7 @@ def plant_some(samples: dict[EventType, dict[str, Any]], *, in_texts: bool, in_v
 
 
 @pytest.mark.parametrize("chosen", [("values",), ("texts",), ("values", "texts")])
-def test_the_export_contains_nothing_that_was_redacted(
-    world: World, chosen: tuple[str, ...]
-) -> None:
+def test_the_export_does_not_contain_redacted_values(world: World, chosen: tuple[str, ...]) -> None:
     secret = {"in_texts": "texts" in chosen, "in_values": "values" in chosen}
     task = f"Call {PLANTED}" if secret["in_texts"] else "Call"
     card = world.card(world.run(RunStatus.SUCCEEDED, task=task, title=task))
@@ -345,7 +346,7 @@ TREE = {
 
 PARTS = {f"p{n}": {"$ref": f"#/$defs/D{n}"} for n in range(12)}
 MUTUAL = {"$defs": {f"D{n}": {"properties": PARTS} for n in range(12)}, "properties": PARTS}
-"""Written out without references, this schema has billions of parts."""
+"""If its references were replaced by their targets, this schema would have billions of parts."""
 
 
 @pytest.mark.parametrize(
@@ -371,14 +372,14 @@ MUTUAL = {"$defs": {f"D{n}": {"properties": PARTS} for n in range(12)}, "propert
         (False, NESTED, "redacted"),
     ],
 )  # fmt: skip
-def test_redaction_keeps_the_schemas_names_and_no_value(
+def test_redaction_keeps_the_schemas_names_but_no_values(
     value: Any, schema: Any, shown: Any
 ) -> None:
     assert redact_fields(value, schema) == shown
     assert EventRedaction(values=True).redact_data("no.tool", value) == redact_fields(value, None)
 
 
-def test_the_export_keeps_field_names_and_no_value_that_serves_as_a_name(world: World) -> None:
+def test_the_export_keeps_field_names_but_removes_values_that_serve_as_names(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     call = world.call(run, "data.getStats")
     start = build_tool_start(call)[1] | {"params": {"region": SECRET, SECRET: "x"}}

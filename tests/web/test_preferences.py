@@ -1,5 +1,5 @@
-"""Members choose language, time zone and units; tools read them, and notices use the same time
-zone."""
+"""Members choose their language, time zone and units. Tools read these preferences, and notices use
+the same time zone."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_time_zone_is_shared_with_notices(world: World) -> None:
         ({"time_zone": ""}, "is not a time zone"),
     ],
 )
-def test_an_invalid_choice_is_explained_kept_and_not_saved(
+def test_an_invalid_choice_is_explained_and_stays_in_the_form_but_is_not_saved(
     world: World, typed: dict[str, str], reason: str
 ) -> None:
     response = save(world, **typed)

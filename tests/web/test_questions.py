@@ -204,7 +204,7 @@ class TestADelegatedTask:
         own = json.loads(download(world.client("viewer"), child, "json"))
         assert own["run"]["delegated_by"] == f"Dana, run {child.parent_id}"
 
-    def test_has_the_id_of_its_parent_over_rest(self, world: World) -> None:
+    def test_shows_the_id_of_its_parent_over_rest(self, world: World) -> None:
         child = delegate_task(world)
         assert world.client("viewer").get(f"/api/runs/{child.pk}").json()["parent_run_id"] == str(
             child.parent_id
@@ -216,7 +216,7 @@ class TestADelegatedTask:
         assert world.client("viewer").get(f"/runs/{child.parent_id}/nested/").status_code == 404
 
 
-def test_a_long_question_is_refused_instead_of_shown(world: World) -> None:
+def test_a_question_that_is_too_long_is_refused(world: World) -> None:
     call = suspend_call(world, "employee.askHuman", Question("x" * 4_001))
     assert call.status == CallStatus.FAILED
     assert not Approval.objects.filter(tool_call=call).exists()
@@ -265,7 +265,9 @@ class TestTheDurationOfAWaitingCall:
         collect_delegate_results(child.parent_id or 0)
         assert_duration_is_shown(world, child.parent_call_id)
 
-    def test_is_limited_to_the_largest_value_that_fits(self, world: World) -> None:
+    def test_is_stored_as_at_most_the_largest_value_that_the_column_can_hold(
+        self, world: World
+    ) -> None:
         card = ask_question(world)
         ToolCall.objects.filter(pk=card.tool_call_id).update(started_at=Now() - timedelta(days=40))
         assert (
@@ -276,7 +278,7 @@ class TestTheDurationOfAWaitingCall:
         )
         assert ToolCall.objects.get(pk=card.tool_call_id).duration_ms == MAX_MS
 
-    def test_is_absent_without_an_answer(self, world: World) -> None:
+    def test_is_not_stored_if_the_question_was_not_answered(self, world: World) -> None:
         card = ask_question(world)
         move_start_back(card.tool_call_id)
         post(world.client("operator"), f"/api/runs/{card.run_id}/cancel")
@@ -285,7 +287,7 @@ class TestTheDurationOfAWaitingCall:
 
 
 @pytest.mark.parametrize(("length", "is_cut"), [(250, False), (301, True)])
-def test_a_long_answer_is_cut_in_the_summary_and_complete_in_the_result(
+def test_a_long_answer_is_cut_in_the_summary_but_complete_in_the_result(
     world: World, length: int, is_cut: bool
 ) -> None:
     said = "x" * length

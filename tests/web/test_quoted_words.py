@@ -1,5 +1,5 @@
-"""A card quotes everything that others wrote, in any language and of any length, so that it never
-reads as a line of Gadget's own."""
+"""A card quotes everything that others wrote, in any language and of any length, so that readers
+never take it for Gadget's own words."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def plant_diff(world: World) -> Approval:
 
 
 def plant_sentence(world: World) -> Approval:
-    """Plant the sign in a sentence's value and names, of which the long ones are cut."""
+    """Plant the sign in the value and the names of a sentence; long names are cut."""
     value, name = f"{'a' * 180} {SIGN} {'b' * 120}", f"{'c' * 90} {SIGN} {'d' * 80}"
     sentence = f"Update **{SIGN}**: set notes to “{value}” for **{name}**"
     return replace_content(world.card(), sentence=sentence)
@@ -179,7 +179,7 @@ def test_a_warning_quotes_each_value_and_its_place_once(world: World) -> None:
 
 
 @pytest.mark.parametrize(("id_", "is_apart"), [("7", False), ("unchanged", True), ("\u0667", True)])
-def test_an_id_is_set_apart_unless_it_is_a_number(id_: str, is_apart: bool) -> None:
+def test_an_id_is_quoted_unless_it_is_a_number(id_: str, is_apart: bool) -> None:
     assert ('<bdi class="quoted">' in render_id(id_)) == is_apart
     assert (f"#{id_}" in render_id(id_)) == (not is_apart)
 
@@ -197,7 +197,7 @@ PLANTED: dict[Callable[[World], Approval], int] = {
     plant_question: 1,
     plant_decision: 3,
 }
-"""The fewest texts with the sign on the card of each plant."""
+"""For each plant, the minimum number of quoted texts with the sign on its card."""
 
 
 @feature(
@@ -207,7 +207,7 @@ PLANTED: dict[Callable[[World], Approval], int] = {
 )
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
 @pytest.mark.django_db(transaction=True)  # effects are computed in separate threads
-def test_words_of_others_are_quoted_wherever_they_stand_on_a_card(
+def test_texts_of_others_are_quoted_wherever_they_stand_on_a_card(
     world: World, plant: Callable[[World], Approval]
 ) -> None:
     found = read_card_page(world, plant(world))
@@ -215,8 +215,8 @@ def test_words_of_others_are_quoted_wherever_they_stand_on_a_card(
     assert len(found.quoted) >= PLANTED[plant]
 
 
-def test_reader_finds_words_outside_of_quoting_elements() -> None:
-    """The control: without quoting elements the same words are found."""
+def test_the_reader_finds_texts_outside_of_quoting_elements() -> None:
+    """The control: the same texts are found if no element quotes them."""
     inside = f'<p><bdi class="value"><del>{SIGN}</del></bdi> <br> <q>{SIGN}</q></p>'
     outside = f"<p><q>a</q> {SIGN}<input><b>{SIGN}</b></p>"
     found = QuoteReader(f"{inside}{outside}")
@@ -224,14 +224,14 @@ def test_reader_finds_words_outside_of_quoting_elements() -> None:
 
 
 @pytest.mark.parametrize("length", range(90, 110))
-def test_name_cut_at_the_end_of_a_long_sentence_stays_a_name(length: int) -> None:
+def test_a_name_that_is_cut_at_the_end_of_a_long_sentence_is_still_quoted(length: int) -> None:
     name = (SIGN * 30)[:length]
     head, tail = cut_sentence(f"{'word ' * 80}**{name}**")
     assert not QuoteReader(render_sentence(head)).bare
     assert not QuoteReader(render_sentence(tail)).bare
 
 
-def test_long_name_of_a_value_is_cut_in_its_middle(world: World) -> None:
+def test_a_long_name_of_a_value_is_cut_in_its_middle(world: World) -> None:
     card = call(**{f"{SIGN}{'x' * 500}end": "y"})(world)
     html = world.client("approver").get(f"/approvals/{card.pk}/card/").content.decode()
     (name,) = [text for text in QuoteReader(html).quoted if text.startswith(SIGN)][:1]

@@ -1,4 +1,5 @@
-"""Records: the list with filters, orders and pages, and one record with its history."""
+"""Records: the list with its filters, sort orders and pages, and the page of one record with its
+history."""
 
 from __future__ import annotations
 
@@ -136,7 +137,9 @@ def test_an_invalid_cursor_is_ignored(world: World, order: str, after: str) -> N
     assert response.status_code == 200
 
 
-def test_the_list_needs_a_constant_number_of_queries_and_counts_nothing(world: World) -> None:
+def test_the_list_needs_a_constant_number_of_queries_and_does_not_count_records(
+    world: World,
+) -> None:
     client = world.client("viewer")
 
     def asked() -> list[str]:
@@ -180,7 +183,7 @@ def test_the_filters_offer_the_values_in_use(world: World) -> None:
     assert "Spying" not in html
 
 
-def test_too_many_values_become_a_text_input(world: World) -> None:
+def test_a_filter_with_too_many_values_becomes_a_text_input(world: World) -> None:
     Record.objects.bulk_create(
         Record(organization=world.acme, name=f"N{number}", category=f"C{number:03}")
         for number in range(210)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 
 
 def read_parts(client: Client, query: str = "") -> list[bytes]:
-    """Download the export in the parts in which it is sent."""
+    """Download the export, and return the parts in which it was sent."""
     response: Any = client.get(f"/records/export.csv{query}")
     assert response.status_code == 200
     assert response.streaming
@@ -136,7 +136,7 @@ def test_a_form_without_a_csrf_token_imports_nothing(world: World) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_file_uploaded_several_times_at_once_is_imported_once(world: World) -> None:
+def test_a_file_uploaded_several_times_simultaneously_is_imported_once(world: World) -> None:
     rows = "name\n" + "".join(f"Company {number}\n" for number in range(300))
 
     def import_rows(_: int) -> int:
@@ -161,7 +161,7 @@ def test_only_the_first_of_many_invalid_rows_are_shown(world: World) -> None:
 # Export
 
 
-def test_an_export_contains_nothing_of_another_organization(world: World) -> None:
+def test_an_export_does_not_contain_records_of_another_organization(world: World) -> None:
     assert export(world.client("outsider")) == []
 
 
@@ -202,7 +202,7 @@ def test_an_export_is_streamed_in_parts(world: World) -> None:
     [f"{start}1+1" for start in FORMULA_STARTS]
     + ["'=1+1", "''=1", " =1+1", "'Tis", "plain", "=cmd|' /C calc'!A0"],
 )
-def test_no_cell_is_a_formula_and_an_import_restores_the_text(text: str) -> None:
+def test_an_export_guards_cells_against_formulas_and_an_import_restores_the_text(text: str) -> None:
     cell = guard_cell(text)
     assert not cell.lstrip(" ").startswith(FORMULA_STARTS)
     assert remove_guard(cell) == text.strip() or text[0] in " \t\r\n"

@@ -1,5 +1,4 @@
-"""The page of restored limits: each line is shown with its values, and only ticked lines are
-confirmed."""
+"""The page of restored limits: each line shows its values, and only ticked lines are confirmed."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ PAGE = "/stop/restored/"
 
 @pytest.fixture
 def world() -> World:
-    """An organization after a restore, whose limits are all still to be confirmed."""
+    """Build an organization after a restore, in which no limit has been confirmed yet."""
     made = make_world()
     Employee.objects.filter(pk=made.employee.pk).update(max_passes=3)
     newer = read_newer_limits()
@@ -91,7 +90,7 @@ def test_only_ticked_lines_are_confirmed_with_their_outcome(world: World) -> Non
 
 @pytest.mark.parametrize("outcome", ["stricter", "newer"])
 @pytest.mark.parametrize(("since", "kept"), [(1, 1), (50, 3), (9, 3)])
-def test_a_confirmed_line_does_not_loosen_a_limit_changed_since_the_restore(
+def test_confirming_a_line_does_not_loosen_a_limit_that_was_changed_after_the_restore(
     world: World, outcome: str, since: int, kept: int
 ) -> None:
     line = line_of(world)

@@ -1,4 +1,4 @@
-"""A run's feed reads new events once for all sockets that are nearly up to date."""
+"""A run's feed reads each new event once for all sockets that are nearly up to date."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def begin_pass(run: Run, *numbers: int) -> None:
-    """Publish an event for the beginning of each of these passes. Events with the same number share
-    a slot for their lines."""
+    """Publish an event for the beginning of each of these passes. The lines of events with the same
+    number share a slot."""
     with run_transaction(run.pk) as tx:
         for number in numbers:
             tx.publish(PassStarted(number))
@@ -34,7 +34,8 @@ def begin_pass(run: Run, *numbers: int) -> None:
 
 @transaction.atomic
 def wait_for_decision(world: World, run: Run) -> None:
-    """Create a card and let the run wait for it in one transaction: feeds read both or neither."""
+    """Create a card and let the run wait for it in one transaction, so that no feed reads one
+    change without the other."""
     world.card(run)
     Run.objects.filter(pk=run.pk).update(status=RunStatus.WAITING)
 
@@ -50,7 +51,7 @@ def create_viewer(world: World) -> Viewer:
     )
 
 
-def test_a_later_line_makes_earlier_lines_of_its_slot_stale(world: World) -> None:
+def test_a_line_makes_earlier_lines_in_the_same_slot_outdated(world: World) -> None:
     run, viewer = world.run(), create_viewer(world)
 
     async def read() -> None:
@@ -69,7 +70,7 @@ def test_a_later_line_makes_earlier_lines_of_its_slot_stale(world: World) -> Non
     in_loop(read())
 
 
-def test_a_status_change_without_an_event_is_sent_to_sockets_that_want_it(
+def test_a_status_change_without_an_event_is_sent_to_sockets_that_request_states(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feeds, "POLL_S", 0.05)
@@ -109,7 +110,9 @@ def test_a_status_change_without_an_event_is_sent_to_sockets_that_want_it(
     in_loop(follow())
 
 
-def test_one_feed_serves_all_sockets_of_a_run_and_stops_with_the_last(world: World) -> None:
+def test_one_feed_serves_all_sockets_of_a_run_and_stops_when_the_last_socket_closes(
+    world: World,
+) -> None:
     run, client = world.run(), world.client("viewer")
 
     def running() -> list[feeds.Feed]:

@@ -1,4 +1,4 @@
-"""A run's page explains everything unusual: the person, the reason and the next step."""
+"""A run's page explains everything unusual: it names the person, the reason and the next step."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def test_an_unknown_task_shows_the_known_tasks_instead_of_an_answer(world: World
 
 
 @pytest.mark.django_db(transaction=True)
-def test_an_unknown_task_says_first_that_nothing_was_done(world: World) -> None:
+def test_the_answer_to_an_unknown_task_begins_by_saying_that_the_task_is_unknown(
+    world: World,
+) -> None:
     Employee.objects.update(model=write_script(TIDY))
     run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Book a flight"))
     advance(run.pk)
@@ -80,8 +82,9 @@ def test_an_unknown_task_says_first_that_nothing_was_done(world: World) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_run_that_ends_while_its_page_is_rendered_is_shown_as_before(world: World) -> None:
-    """The socket sends later events; an end shown above an unfinished run would never disappear."""
+def test_a_run_that_ends_while_its_page_is_rendered_is_shown_as_unfinished(world: World) -> None:
+    """The socket sends later events, but if the page already showed the run's end above its
+    unfinished lines, the end would never disappear."""
     Employee.objects.update(model=write_script(TIDY))
     run, _ = submit(world.member("operator"), Submission(world.employee.pk, "Tidy"))
     path, client = f"/runs/{run.pk}/", world.client("viewer")
@@ -166,7 +169,9 @@ def test_a_delayed_run_shows_the_reason_and_the_time_of_the_next_try(world: Worl
     assert "data-badge>Queued</span>" in read_page(world.client("operator"), f"/runs/{run.pk}/")
 
 
-def test_each_adaptation_to_a_refusal_by_the_server_is_shown(world: World) -> None:
+def test_each_change_of_a_request_after_a_refusal_by_the_model_server_is_shown(
+    world: World,
+) -> None:
     changes = ["without temperature", "with reasoning_effort none"]
     run = world.run()
     add_events(run, (EventType.REQUEST_ADAPTED, {"pass_number": 1, "changes": changes}))
@@ -261,8 +266,8 @@ def list_badges(world: World, run: Run) -> set[str]:
 
 
 def park_run(run: Run) -> str:
-    """Park the run with the engine's function, and return the HTML of the newest line about
-    waiting."""
+    """Park the run with the engine's function, and return the HTML of the newest line that says why
+    it waits."""
     Run.objects.filter(pk=run.pk).update(
         status=RunStatus.RUNNING, lease_owner="w", lease_expires_at=timezone.now()
     )
@@ -296,7 +301,7 @@ def test_a_waiting_run_shows_its_reason_in_its_line_and_in_lists(world: World) -
     assert "Waiting for 2 decisions and an answer <" in park_run(decision)
 
 
-def test_a_pass_has_one_waiting_line_after_several_decisions(world: World) -> None:
+def test_a_pass_still_has_only_one_waiting_line_after_several_decisions(world: World) -> None:
     run = world.run()
     cards = [world.card(run) for _ in range(3)]
     park_run(run)
@@ -317,7 +322,7 @@ def test_a_pass_has_one_waiting_line_after_several_decisions(world: World) -> No
     assert "Waiting for a decision <" not in html
 
 
-def test_a_stop_and_its_end_have_their_own_lines(world: World) -> None:
+def test_a_stop_and_its_end_have_separate_lines(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     stops.stop_everything(world.member("operator"))
     stops.release_everything(world.member("admin"))
@@ -338,7 +343,7 @@ def read_last_line(world: World, run: Run) -> str:
     "The panel's last line shows the state of the run, also after a stop and a resolved outcome",
     "agents/web/panel/slots.py",
 )
-def test_the_status_line_follows_a_stop_and_its_end(world: World) -> None:
+def test_the_status_line_changes_with_a_stop_and_with_its_end(world: World) -> None:
     run = world.card().run
     park_run(run)
     stops.stop_everything(world.member("operator"))
@@ -353,7 +358,9 @@ def test_the_status_line_follows_a_stop_and_its_end(world: World) -> None:
 
 
 @pytest.mark.parametrize("has_more", [False, True])
-def test_a_settled_outcome_needs_no_attention(world: World, has_more: bool) -> None:
+def test_a_run_no_longer_needs_attention_once_its_outcome_is_settled(
+    world: World, has_more: bool
+) -> None:
     call = world.unknown_call()
     run = call.run
     if has_more:

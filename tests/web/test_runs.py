@@ -121,7 +121,7 @@ def test_an_earlier_answer_stays_in_the_panel_after_the_run_resumes(world: World
     )
 
 
-def test_a_pass_shows_its_usage_and_open_pages_get_it_with_the_first_line_of_a_call(
+def test_a_pass_shows_its_usage_which_open_pages_receive_with_the_first_line_of_a_call(
     world: World,
 ) -> None:
     run = world.run()
@@ -265,7 +265,9 @@ def test_a_link_to_a_call_shows_the_page_that_has_its_line(
     assert "data-socket" in other
 
 
-def test_a_link_to_a_call_ignores_the_line_about_its_replaced_card(world: World) -> None:
+def test_a_link_to_a_call_opens_the_page_with_its_line_and_not_with_its_replaced_card(
+    world: World,
+) -> None:
     card = world.card()
     call, titles = card.tool_call, [(EventType.RUN_TITLED, {"title": "Title"})] * MAX_LINES
     superseded = {"status": "superseded", "next_approval_id": str(card.pk), "reason": ""}
@@ -319,7 +321,7 @@ def test_a_task_starts_a_run_or_is_refused_with_a_reason(world: World) -> None:
     assert Run.objects.count() == 1
 
 
-def test_forms_cancel_a_run_send_it_a_message_and_continue_it(world: World) -> None:
+def test_people_can_cancel_a_run_send_it_a_message_and_continue_it_with_forms(world: World) -> None:
     client = world.client("operator")
     done, waiting = world.run(RunStatus.SUCCEEDED), world.run()
     assert client.post(f"/runs/{done.pk}/continue/", {"max_passes": "x"}).status_code == 422
@@ -382,7 +384,7 @@ def test_rows_in_a_result_become_a_table() -> None:
     assert find_table([1, 2]) is None
 
 
-def test_nested_data_becomes_a_tree_that_folds_and_is_limited() -> None:
+def test_nested_data_becomes_a_tree_that_can_be_folded_and_has_a_limited_size() -> None:
     html = render_tree({"plain": 1, "<key>": {"deep": [{"name": "<b>\u202e"}]}})
     assert html.count("<details") == 3
     assert "&lt;key&gt;" in html

@@ -36,7 +36,7 @@ def test_hidden_characters_become_visible_tokens(hidden: str, token: str) -> Non
     assert safe_text.replace_hidden_characters(f"a{hidden}b") == f"a⟦{token}⟧b"
 
 
-def test_a_decoded_host_hides_no_characters() -> None:
+def test_a_decoded_host_does_not_contain_hidden_characters() -> None:
     assert "\x80" not in safe_text.render_text("xn--b-5ga.\x80.xn--b")
     assert "⟦U+0080⟧" in safe_text.render_text("see \x80.xn--b")
 
@@ -109,7 +109,7 @@ def test_quotes_of_employees_are_short_and_without_links() -> None:
         '[x](https://a.example "onmouseover=alert(1)")',
     ],
 )
-def test_markdown_loads_nothing_and_runs_nothing(text: str) -> None:
+def test_rendered_markdown_does_not_load_or_run_anything(text: str) -> None:
     html = render_markdown(text)
     assert not any(
         forbidden in html
@@ -117,7 +117,7 @@ def test_markdown_loads_nothing_and_runs_nothing(text: str) -> None:
     )
 
 
-def test_links_in_markdown_send_no_referrer() -> None:
+def test_links_in_markdown_do_not_send_a_referrer() -> None:
     html = render_markdown(
         "[site](https://a.example/) and | a |\n\n| a | b |\n|---|---|\n| 1 | 2 |"
     )
@@ -130,7 +130,7 @@ def test_markdown_shows_hidden_characters() -> None:
 
 
 @pytest.mark.parametrize("entity", ["&#8238;", "&#x200b;", "&ZeroWidthSpace;", "&shy;", "&#xFEFF;"])
-def test_entities_in_markdown_hide_nothing(entity: str) -> None:
+def test_entities_in_markdown_cannot_hide_characters(entity: str) -> None:
     html = render_markdown(f"pay {entity}bob, [a{entity}b](https://a.example/)")
     assert html.count("⟦U+") >= 2
 

@@ -90,7 +90,7 @@ def test_the_last_run_is_linked(world: World) -> None:
     assert f"Started by schedule {schedule.pk} on behalf of" in html
 
 
-def test_the_last_run_shows_why_it_waits(world: World) -> None:
+def test_a_schedule_shows_why_its_last_run_waits(world: World) -> None:
     create_schedule(world)
     run = ask_question(world).run
     Schedule.objects.update(last_run=run, last_at=Now(), fired=1)
@@ -164,7 +164,7 @@ def test_the_form_creates_a_schedule_owned_by_its_sender(world: World) -> None:
     assert (entry.actor, entry.subject) == ("user:approver", f"schedule:{schedule.pk}")
 
 
-def test_a_preview_creates_nothing_and_keeps_the_typed_texts(world: World) -> None:
+def test_a_preview_does_not_create_a_schedule_and_keeps_the_typed_texts(world: World) -> None:
     response = world.client("operator").post(
         "/schedules/new/", form(world, look="1", task="Half a tas")
     )
@@ -194,7 +194,7 @@ def test_a_preview_creates_nothing_and_keeps_the_typed_texts(world: World) -> No
     ],
 )
 @pytest.mark.parametrize("look", [False, True])
-def test_an_invalid_field_is_explained_and_creates_no_schedule(
+def test_an_invalid_field_is_explained_and_the_schedule_is_not_created(
     world: World, wrong: dict[str, str], told: str, status: int, look: bool
 ) -> None:
     more = {"look": "1"} if look else {}
@@ -206,7 +206,7 @@ def test_an_invalid_field_is_explained_and_creates_no_schedule(
     assert not Schedule.objects.exists()
 
 
-def test_a_task_that_is_too_long_is_refused_and_kept(world: World) -> None:
+def test_a_task_that_is_too_long_is_refused_and_stays_in_the_form(world: World) -> None:
     task = "x" * 20_001
     client = world.client("operator")
     there = client.post("/schedules/new/", form(world, task=task))
@@ -297,7 +297,7 @@ def test_cancelling_needs_confirmation_and_is_final(world: World) -> None:
 
 
 def fill(world: World, texts: list[str]) -> None:
-    """Create two schedules for each text, one active and one switched off, with the text in every
+    """For each text, create an active and a switched-off schedule that have the text in every
     field."""
     for number, text in enumerate(texts):
         employee = Employee.objects.create(

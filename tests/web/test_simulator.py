@@ -29,7 +29,7 @@ STOP = {"kind": "stop", "tool": SEARCH}
 
 
 def record_call(world: World, tool: str = SEARCH, **params: Any) -> ToolCall:
-    """Create a recorded call of an ended run, judged by the employee's rules."""
+    """Create an ended run with one recorded call, which was judged by the employee's rules."""
     Grant.objects.get_or_create(employee=world.employee, tool=tool)
     run = world.run(RunStatus.SUCCEEDED)
     grants, toolbox = load_grants(world.employee.pk, run.mode), load_toolbox(world.acme.pk)
@@ -69,7 +69,7 @@ def test_the_result_shows_both_verdicts_and_links_to_the_call(world: World) -> N
     assert "No verdict would have changed" not in page
 
 
-def test_changes_are_combined(world: World) -> None:
+def test_several_changes_are_simulated_together(world: World) -> None:
     record_call(world)
     first = json.dumps([{"kind": "stop", "tool": UPDATE}])
     page = simulate(world, changes=first, kind="allow_host", host="api.example.com")
@@ -79,8 +79,7 @@ def test_changes_are_combined(world: World) -> None:
 
 
 def propose_grant(record_id: str, phone: str) -> str:
-    """Return a standing grant for one change of a phone number, in the form in which the page sends
-    it."""
+    """Return a standing grant for one change of a phone number, as the page sends it."""
     conditions = (equals("record_id", record_id), equals("changes.phone", phone))
     params = ("record_id", "changes.phone")
     return json.dumps(
@@ -118,7 +117,7 @@ def test_a_long_policy_draft_is_sent_in_the_body_of_a_request(world: World) -> N
     assert f"stop {SEARCH}" in page
 
 
-def test_a_limit_over_history_is_a_sentence_with_fields(world: World) -> None:
+def test_a_limit_over_history_is_edited_as_a_sentence_with_fields(world: World) -> None:
     ToolCall.objects.filter(pk=record_call(world).pk).update(started_at=Now())
     given = {
         "kind": "limit",
@@ -151,7 +150,7 @@ def test_an_invalid_change_leaves_the_other_changes_in_the_policy_draft(world: W
     assert f"stop {SEARCH}" in unescape(response.content.decode())
 
 
-def test_calls_without_a_record_are_counted_separately(world: World) -> None:
+def test_calls_without_a_recorded_verdict_are_counted_separately(world: World) -> None:
     world.call(world.run(RunStatus.SUCCEEDED))
     page = simulate(world, **STOP)
     assert "No recorded verdict: 1 call, not counted above." in page
@@ -243,12 +242,12 @@ def test_the_employee_form_links_to_the_simulator(world: World) -> None:
 
 
 def propose_rule(**terms: Any) -> str:
-    """Return a new approval rule, in the form in which the page sends it."""
+    """Return a new approval rule, as the page sends it."""
     rule = RuleTerms(**{"id": 0, "name": "<b>payments", "needed": 2, **terms})
     return json.dumps([PolicyChange(ChangeKind.APPROVAL_RULE, rule=rule).as_json()])
 
 
-def test_a_simulated_approval_rule_lists_its_cards_with_what_they_would_have_needed(
+def test_a_simulated_approval_rule_lists_its_cards_and_the_approvals_that_each_would_need(
     world: World,
 ) -> None:
     card = world.card()

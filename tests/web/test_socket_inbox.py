@@ -1,5 +1,5 @@
-"""The socket /ws/inbox/ sends the number of waiting cards and the stop, initially and after each
-change, and also the cards that have changed."""
+"""The socket /ws/inbox/ sends the number of waiting cards and the current stop when it is opened
+and after each change. It also sends the cards that have changed."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ class TestAPageWithTheList:
             card.pk,
         ]
 
-    def test_gets_a_replaced_card_as_one_removed_and_one_new_card(self, world: World) -> None:
+    def test_gets_one_removed_and_one_new_card_for_a_replaced_card(self, world: World) -> None:
         card, client = world.card(), world.client("viewer")
         params = change(world.records[0], "+1 555 0199")
         decision = decisions.Decision(digest=card.digest)
@@ -211,9 +211,9 @@ class TestAPageWithTheList:
             (5, 2),
         ]
 
-    def test_detects_a_missed_change_by_the_numbers(self, world: World) -> None:
-        """Another page keeps the feed running, and the feed still has the changes that it has
-        sent."""
+    def test_can_detect_a_missed_change_by_the_numbers(self, world: World) -> None:
+        """Another page keeps the feed running, so the feed still remembers the changes that it has
+        already sent."""
         card, client, other = world.card(), world.client("viewer"), world.client("operator")
 
         async def watch() -> tuple[Approval, dict[str, Any]]:
@@ -232,7 +232,7 @@ class TestAPageWithTheList:
         assert (list_ids(message), message["payload"]["gone"]) == ([], [])
         assert (pending(message), message["payload"]["newest"]) == (1, missed.pk)
 
-    def test_gets_a_change_that_leaves_the_number_of_cards_and_the_newest_id_unchanged(
+    def test_gets_a_change_after_which_the_number_of_cards_and_the_newest_id_are_the_same(
         self, world: World
     ) -> None:
         """Ids are assigned before the commit: a card that is committed last can have a low id."""
@@ -259,7 +259,7 @@ class TestAPageWithTheList:
         "A new row is compared with all waiting cards of its shape",
         "agents/web/lists/inbox_rows.py",
     )
-    def test_gets_a_new_odd_card_flagged_with_its_values(self, world: World) -> None:
+    def test_gets_a_new_card_with_its_odd_values_flagged(self, world: World) -> None:
         for name in "abc":
             create(world, f"{name}@acme.example")
         client = world.client("viewer")
@@ -297,7 +297,7 @@ class TestAPageWithTheList:
         assert "grouped" not in html
         assert "data-in-group" not in html
 
-    def test_gets_no_card_of_another_organization(self, world: World) -> None:
+    def test_does_not_get_a_card_of_another_organization(self, world: World) -> None:
         client, outsider = world.client("viewer"), world.client("outsider")
 
         async def watch() -> list[dict[str, Any]]:
@@ -381,7 +381,7 @@ class TestASocketWithoutRows:
             (1, False),
         ]
 
-    def test_gets_no_card_of_another_organization(self, world: World) -> None:
+    def test_does_not_get_a_card_of_another_organization(self, world: World) -> None:
         client, outsider = world.client("viewer"), world.client("outsider")
 
         async def watch() -> list[str]:
@@ -398,7 +398,7 @@ class TestASocketWithoutRows:
 
         assert in_loop(watch()) == ["card_changed", "inbox_changed", "inbox_changed"]
 
-    def test_gets_the_card_while_a_page_with_the_list_gets_rows(self, world: World) -> None:
+    def test_gets_the_card_even_if_a_page_with_the_list_gets_its_row(self, world: World) -> None:
         clients = world.client("viewer"), world.client("operator")
 
         async def watch() -> list[str]:
@@ -416,7 +416,7 @@ class TestASocketWithoutRows:
 
 class TestVotes:
     @pytest.mark.parametrize("address", ["/ws/inbox/", ROWS])
-    def test_votes_on_a_card_that_needs_more_people_are_sent_to_every_page_of_the_organization(
+    def test_on_a_card_that_needs_more_people_are_sent_to_every_page_of_the_organization(
         self, world: World, address: str
     ) -> None:
         ApprovalRule.objects.create(organization=world.acme, name="two people", needed=2)

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 def publish(run: Run, count: int, name: str = "Title") -> None:
-    """Publish events as the engine does: it commits them and sends the hint."""
+    """Publish events as the engine does: commit them and send the hint."""
     with run_transaction(run.pk) as tx:
         for number in range(count):
             tx.publish(RunTitled(0, 0, None, title=f"{name} {number}"))
@@ -187,7 +187,7 @@ def test_a_revoked_token_gets_no_more_events(world: World) -> None:
     assert watch_until_expelled(world, ApiToken.objects.all().delete, token=secret) == 4401
 
 
-def test_the_html_names_no_viewer_and_a_decided_card_gets_no_buttons(world: World) -> None:
+def test_the_html_does_not_name_the_viewer_and_a_decided_card_has_no_buttons(world: World) -> None:
     card = world.card()
     run = card.run
     with run_transaction(run.pk) as tx:

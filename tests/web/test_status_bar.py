@@ -1,5 +1,5 @@
-"""The status bar of a run's page says what the run is doing and what it needs from people, when the
-page loads and while it is open."""
+"""The status bar of a run's page says what the run is doing and what it needs from people, both
+when the page loads and while it is open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 
 
 def read_bar(world: World, run: Run) -> str:
-    """Return the text of the status bar, after a check that it is the same on the page and in a
+    """Return the text of the status bar, after checking that it is the same on the page and in a
     live message."""
     page = (
         read_page(world.client("viewer"), f"/runs/{run.pk}/")
@@ -79,7 +79,7 @@ def test_the_bar_names_the_running_call_and_its_duration(world: World) -> None:
     assert read_bar(world, run) == "Dana is searching records 0 s"
 
 
-def test_a_resting_session_waits_for_its_agent_unless_an_approval_can_be_undone(
+def test_an_idle_session_waits_for_its_agent_unless_an_approval_can_still_be_undone(
     world: World,
 ) -> None:
     run = world.run(RunStatus.WAITING)

@@ -54,7 +54,7 @@ def test_only_an_admin_can_resume(world: World) -> None:
     "The gate", "Whoever stopped something can undo it for two minutes", "agents/runs/stops.py"
 )
 @pytest.mark.parametrize("what", ["everything", "employee", "tool"])
-def test_the_person_who_stopped_something_can_undo_it_for_two_minutes(
+def test_the_person_who_stopped_something_can_lift_the_stop_for_two_minutes(
     world: World, what: str
 ) -> None:
     which = {"employee": world.employee.pk, "tool": "data.getStats"}.get(what, "")
@@ -73,7 +73,7 @@ def test_the_person_who_stopped_something_can_undo_it_for_two_minutes(
     assert press(world.client("admin"), "release", what, which) == 302
 
 
-def test_the_page_preselects_nothing_and_says_what_a_stop_would_halt(world: World) -> None:
+def test_the_page_does_not_preselect_anything_and_says_what_a_stop_would_halt(world: World) -> None:
     world.run(RunStatus.QUEUED)
     world.run(RunStatus.WAITING)
     page = re.sub(r"\s+", " ", read_page(world.client("operator"), "/stop/"))
@@ -197,7 +197,7 @@ def test_a_level_can_be_raised_in_the_admin() -> None:
     assert rule.level == "write"
 
 
-def test_an_admin_form_opened_before_a_stop_does_not_lift_it(
+def test_saving_an_admin_form_that_was_opened_before_a_stop_does_not_lift_the_stop(
     world: World, rf: RequestFactory
 ) -> None:
     read_before = Employee.objects.get(pk=world.employee.pk)

@@ -1,5 +1,5 @@
-"""The text that a model is currently writing: late viewers get it from its beginning, and nobody
-gets a piece twice."""
+"""The text that a model is currently writing: viewers who join late get it from its beginning, and
+nobody gets a piece twice."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def read_piece(socket: SocketClient) -> dict[str, Any]:
     "agents/web/sockets/run_feed.py",
     whole_file=True,
 )
-def test_a_late_viewer_gets_the_text_from_its_beginning_and_then_its_pieces(
+def test_a_viewer_who_joins_late_gets_the_text_so_far_and_then_its_further_pieces(
     world: World, run: Run
 ) -> None:
     client = world.client("viewer")

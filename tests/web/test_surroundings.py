@@ -47,7 +47,7 @@ class TestNewContacts:
         "Contacts that the organization has not used before are named",
         "agents/approvals/warnings/new_contacts.py",
     )
-    def test_include_an_address_that_occurs_nowhere(self, world: World) -> None:
+    def test_include_an_address_that_is_unknown_to_the_organization(self, world: World) -> None:
         found = self.find(world, email="Ann@else.org", notes="See https://other.net/x")
         assert "ann@else.org" in found
         assert "other.net" in found
@@ -98,7 +98,7 @@ class TestNewContacts:
             ("our bank is DEUTDEFF", "SWIFT: DEUTDEFF"),
         ],
     )
-    def test_exclude_an_approved_number_in_other_groups(
+    def test_exclude_an_approved_number_that_is_grouped_differently(
         self, world: World, used: str, written: str
     ) -> None:
         assert self.find(world, notes=f"to {written}")
@@ -110,7 +110,7 @@ class TestNewContacts:
         assert self.find(world, notes="Call +44 20 7946 0000") == ""
         assert "+442079460001" in self.find(world, notes="Call +44 20 7946 0001")
 
-    def test_include_an_approved_address_beyond_the_number_of_addresses_that_are_read(
+    def test_include_an_approved_address_that_is_too_old_to_be_read(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(new_contacts, "MAX_READ", 2)
@@ -120,7 +120,7 @@ class TestNewContacts:
         monkeypatch.setattr(new_contacts, "MAX_READ", 3)
         assert self.find(world, notes="See https://harbor.co/y") == ""
 
-    def test_say_how_many_were_not_checked(self, world: World) -> None:
+    def test_say_how_many_contacts_were_not_checked(self, world: World) -> None:
         hosts = [f"host{number}.example" for number in range(22)]
         for host in hosts:
             self.approve(world, host)
@@ -220,7 +220,7 @@ class TestOutliers:
         targets[0]["before"] = {"status": "pending"}
         assert summarize_outliers(targets) == []
 
-    def test_are_not_reported_in_a_very_short_or_a_mixed_list(self) -> None:
+    def test_are_not_reported_in_a_very_short_list_or_in_a_list_of_mixed_values(self) -> None:
         assert summarize_outliers(self.targets(3)) == []
         mixed = [{"id": str(n), "label": "", "before": {"status": "ab"[n % 2]}} for n in range(20)]
         assert summarize_outliers(mixed) == []
@@ -231,7 +231,7 @@ class TestOutliers:
         [({"score": 10}, []), ({}, ["1 more field, in the objects at the top"])],
         ids=["three", "four"],
     )
-    def test_in_more_than_three_fields_are_told_for_three_and_counted_for_the_others(
+    def test_in_more_than_three_fields_are_shown_for_three_fields_and_counted_for_the_others(
         self, world: World, same: dict[str, Any], line: list[str]
     ) -> None:
         usual = {"region": "EU", "category": "Retail", "status": "active", "score": 10}

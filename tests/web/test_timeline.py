@@ -90,7 +90,9 @@ def test_consecutive_calls_share_a_lane(world: World) -> None:
     assert len({bar.y for bar in segment.bars if bar.kind == SpanKind.READ}) == 1
 
 
-def test_a_long_wait_is_drawn_as_wide_as_the_work_and_states_its_length(world: World) -> None:
+def test_a_long_wait_is_drawn_only_as_wide_as_the_work_and_labeled_with_its_length(
+    world: World,
+) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     update = call(world, run, "write", "Update a record")
     add_at(
@@ -105,7 +107,7 @@ def test_a_long_wait_is_drawn_as_wide_as_the_work_and_states_its_length(world: W
     assert "Waiting for approval 2 h 0 min" in segment.description
 
 
-def test_nothing_is_drawn_as_running_where_events_are_left_out(world: World) -> None:
+def test_calls_and_passes_are_not_drawn_as_running_if_events_were_left_out(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     search = call(world, run)
     events = add_at(
@@ -163,7 +165,7 @@ def test_a_pass_is_drawn_again_when_the_next_pass_ends_it(world: World) -> None:
     assert re.findall('data-into="(timeline-[0-9]+)"', parts) == ["timeline-1", "timeline-2"]
 
 
-def test_events_outside_the_timeline_send_no_segments(world: World) -> None:
+def test_events_that_are_not_part_of_the_timeline_do_not_send_segments(world: World) -> None:
     run = world.run(RunStatus.QUEUED)
     events = add_at(
         run, (0, PASS, {"pass_number": 1}), (1, EventType.RUN_TITLED, {"title": "Named"})
@@ -171,7 +173,7 @@ def test_events_outside_the_timeline_send_no_segments(world: World) -> None:
     assert "timeline" not in render_lines(run.pk, events[1:])[0].parts
 
 
-def test_the_page_has_the_whole_timeline_as_a_list_in_words(world: World) -> None:
+def test_the_page_also_describes_the_whole_timeline_in_words_as_a_list(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     search = call(world, run, name="Search <b>")
     add_at(

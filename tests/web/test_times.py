@@ -1,4 +1,5 @@
-"""Times are relative up to a day, then dates, with the exact time on hover."""
+"""Times are shown relative to now for up to a day, and then as dates; the exact time appears on
+hover."""
 
 from __future__ import annotations
 
@@ -35,11 +36,11 @@ NOW = datetime(2026, 11, 24, 12, 0, tzinfo=UTC)
         (-timedelta(hours=24), "25 Nov 2026, 12:00 UTC"),
     ],
 )
-def test_an_age_is_in_words_up_to_a_day(age: timedelta, words: str) -> None:
+def test_an_age_of_less_than_a_day_is_shown_in_words(age: timedelta, words: str) -> None:
     assert format_age(NOW - age, NOW) == words
 
 
-def test_the_exact_time_is_on_hover() -> None:
+def test_the_exact_time_is_shown_on_hover() -> None:
     exact = 'datetime="2026-11-24T12:00:00+00:00" title="24 Nov 2026, 12:00:00 UTC"'
     assert exact in moment(NOW)
     assert "data-ago" in moment(NOW)

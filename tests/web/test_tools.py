@@ -89,9 +89,7 @@ def test_an_empty_result_says_so(world: World) -> None:
         assert "No matching tools" in read_page(world.client("viewer"), query)
 
 
-def test_a_large_catalog_continues_after_its_cursor(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_catalog_has_further_pages(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "PAGE_SIZE", 2)
     ids = sorted(get_installed_toolbox().tools(), key=lambda tool: (tool.category, tool.id))
     html = read_page(world.client("viewer"))
@@ -160,12 +158,14 @@ class TestFiguresInTheCatalog:
         assert "<script>" not in html
         assert "⟦U+202E⟧" in html
 
-    def test_say_if_nothing_was_counted_yet(self, world: World) -> None:
+    def test_say_if_there_are_no_data_yet(self, world: World) -> None:
         assert "No data yet" in read_page(world.client("viewer"))
         sweep_at()
         assert "No data yet" not in read_page(world.client("viewer"))
 
-    def test_need_few_queries(self, world: World, django_assert_max_num_queries: Any) -> None:
+    def test_need_at_most_nine_queries(
+        self, world: World, django_assert_max_num_queries: Any
+    ) -> None:
         for days_ago in range(20):
             count_calls(world.employee, SEARCH, days_ago=days_ago, succeeded=3, **last_error())
         client = world.client("viewer")
@@ -175,7 +175,7 @@ class TestFiguresInTheCatalog:
 
 
 class TestParamsInTheCatalog:
-    def test_have_types_limits_and_defaults_in_words(self) -> None:
+    def test_are_shown_with_their_types_limits_and_defaults_in_words(self) -> None:
         schema = {
             "properties": {
                 "n": {"type": "integer", "minimum": 1, "maximum": 9, "default": 3},
@@ -196,7 +196,7 @@ class TestParamsInTheCatalog:
         assert rows["either"].kind == "whole number or text"
         assert rows["free"].kind == "any value"
 
-    def test_params_of_a_recursive_schema_are_limited_in_number(self) -> None:
+    def test_of_a_recursive_schema_are_listed_up_to_a_maximum_number(self) -> None:
         node = {
             "properties": {
                 "child": {"$ref": "#/$defs/Node"},
@@ -212,14 +212,14 @@ class TestParamsInTheCatalog:
         assert rows[1].name == "child.child"
         assert len(rows) < 200
 
-    def test_params_of_a_list_that_contains_itself_are_shown_as_a_list_of_any_value(self) -> None:
+    def test_of_a_list_that_contains_itself_are_shown_as_a_list_of_any_value(self) -> None:
         tree = {"type": "array", "items": {"$ref": "#/$defs/Tree"}}
         (row,) = build_param_rows(
             {"properties": {"tree": {"$ref": "#/$defs/Tree"}}, "$defs": {"Tree": tree}}
         )
         assert row.kind == "list of any value"
 
-    def test_a_schema_with_millions_of_nested_params_is_cut_at_the_row_limit_within_a_second(
+    def test_of_a_schema_with_millions_of_params_are_cut_at_the_row_limit_within_a_second(
         self,
     ) -> None:
         node = {

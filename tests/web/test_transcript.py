@@ -71,7 +71,8 @@ def download(client: Client, run: Run, form: str) -> str:
 
 
 def outside_fences(text: str) -> str:
-    """Return the text that a Markdown program would render, without code blocks and code spans."""
+    """Return the text outside of code blocks and code spans, which a Markdown program would
+    render."""
     kept, fence = [], ""
     for line in text.splitlines():
         mark = re.match("`{3,}", line)
@@ -114,7 +115,7 @@ def test_markdown_is_complete_and_puts_text_from_outside_into_fences(
 
 
 @pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous iterators")
-def test_a_long_run_has_no_gaps_between_pages(world: World) -> None:
+def test_the_transcript_of_a_long_run_is_complete_across_pages(world: World) -> None:
     run = world.run(RunStatus.SUCCEEDED)
     calls = [world.call(run, params={"number": number}) for number in range(120)]
     add_events(

@@ -24,7 +24,7 @@ HOSTILE = '"><script>alert(1)</script>'
 
 
 def fill_form(world: World, **more: str) -> dict[str, str]:
-    """Return values for the fields of the form for a trigger; `more` replaces some of them."""
+    """Return values for the fields of a trigger's form; `more` replaces some of them."""
     fields = {
         "name": "Issues",
         "scheme": "github",
@@ -63,7 +63,9 @@ def test_a_filter_that_cannot_be_stored_is_refused(world: World, filled: dict[st
     assert not Trigger.objects.exists()
 
 
-def test_saving_keeps_an_inactive_employee(world: World) -> None:
+def test_the_form_still_offers_the_triggers_employee_if_that_employee_is_inactive(
+    world: World,
+) -> None:
     trigger = create(world)[0]
     Employee.objects.filter(pk=world.employee.pk).update(is_active=False)
     page = world.client("operator").get(f"/triggers/{trigger.pk}/").content.decode()
@@ -135,7 +137,9 @@ class TestTheAddressOfATrigger:
         assert (response.get("Retry-After") is not None) == (case == "many")
         assert SECRET not in response.content.decode()
 
-    def test_returns_the_challenge_of_a_sender_that_verifies_it(self, world: World) -> None:
+    def test_returns_the_challenge_of_a_sender_that_verifies_the_address(
+        self, world: World
+    ) -> None:
         slack = world.trigger(scheme="slack", secret=SECRET)
         body = json.dumps({"type": "url_verification", "challenge": "c1"}).encode()
         now = str(int(time.time()))
@@ -189,7 +193,7 @@ class TestThePagesOfTriggers:
             ("prefix", "5", "5"),
         ],
     )
-    def test_parse_a_value_as_its_rule_needs_it(
+    def test_parse_a_filters_value_as_the_filters_rule_requires(
         self, world: World, rule: str, typed: str, stored: Any
     ) -> None:
         trigger = create(world, filter_rule=rule, filter_value=typed)[0]
@@ -299,7 +303,7 @@ class TestThePagesOfTriggers:
             not in world.client("viewer").get(f"/triggers/{trigger.pk}/").content.decode()
         )
 
-    def test_do_not_link_to_more_messages_after_a_full_last_page(
+    def test_do_not_link_to_more_messages_if_the_last_page_is_exactly_full(
         self, world: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 1)
@@ -392,7 +396,9 @@ class TestTheRunOfATrigger:
         stored = json.loads(streamed(client.get(f"/runs/{run.pk}/transcript.json")))
         assert stored["run"]["outside_message"] == {"action": "opened", "title": "Down"}
 
-    def test_is_the_only_kind_of_run_with_a_message_from_outside(self, world: World) -> None:
+    def test_differs_from_other_runs_which_do_not_show_a_message_from_outside(
+        self, world: World
+    ) -> None:
         page = (
             world.client("viewer")
             .get(f"/runs/{world.run(RunStatus.SUCCEEDED).pk}/")

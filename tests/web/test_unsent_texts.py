@@ -1,4 +1,4 @@
-"""A form that is sent after the session has ended: its texts are restored after the login, but
+"""Forms that are sent after the session has ended: typed texts are restored after the login, but
 secrets are not."""
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def test_a_wrong_password_keeps_the_texts(world: World, browser: Client) -> None
     assert json.loads(read_kept(page)) == json.loads(kept)
 
 
-def test_a_script_gets_401_and_no_login_page(world: World, browser: Client) -> None:
+def test_a_script_gets_401_instead_of_the_login_page(world: World, browser: Client) -> None:
     card = world.card()
     response = browser.post(
         f"/approvals/{card.pk}/take/", {}, headers={"accept": "application/json"}
@@ -84,7 +84,7 @@ def test_a_script_gets_401_and_no_login_page(world: World, browser: Client) -> N
         ("/approvals/1/approve/", {"digest": "d", "confirm": "12", "seen_approvals": "ann"}),
     ],
 )
-def test_secrets_and_fields_that_nobody_types_are_not_kept(
+def test_secrets_long_texts_and_fields_that_people_do_not_type_are_not_kept(
     world: World, browser: Client, path: str, form: dict[str, str]
 ) -> None:
     response = browser.post(path, form)
@@ -95,14 +95,16 @@ def test_secrets_and_fields_that_nobody_types_are_not_kept(
 @pytest.mark.parametrize(
     "kept", ["", "x", "[]", "{}", '{"path": 1, "texts": 2}', "[" * 50_000, "9" * 70_000]
 )
-def test_malformed_kept_texts_in_the_login_form_are_ignored(
+def test_kept_texts_that_are_malformed_are_ignored_at_the_login(
     world: World, browser: Client, kept: str
 ) -> None:
     assert log_in(world, browser, next="/runs/", unsent=kept)["Location"] == "/runs/"
     assert "data-unsent=" not in browser.get("/runs/").content.decode()
 
 
-def test_a_fragment_request_leaves_the_texts_for_the_page(world: World, browser: Client) -> None:
+def test_a_request_for_a_fragment_does_not_consume_the_kept_texts(
+    world: World, browser: Client
+) -> None:
     kept = json.dumps({"path": "/", "texts": [["task", "Tidy up"]]})
     log_in(world, browser, unsent=kept)
     assert (

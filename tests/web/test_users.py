@@ -1,4 +1,4 @@
-"""Users: admins invite, change, remove and help members without learning who has an account."""
+"""Users: admins invite, change, remove and help members, but cannot find out who has an account."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def post_confirmed(client: Client, path: str, sent: dict[str, str]) -> Any:
 
 
 def read_link(client: Client, response: Any) -> str:
-    """Return the link on the page to which the response redirects, after a check that the page
+    """Return the link on the page to which the response redirects, after checking that the page
     shows it only once."""
     assert (response.status_code, response["Location"]) == (302, "/users/"), response.content
     found = LINK.search(read_page(client))
@@ -104,7 +104,7 @@ class TestInvitations:
         assert member.user.check_password(PASSWORD)
         assert "Welcome to Acme" in read_page(client, "/")
 
-    def test_store_the_secret_nowhere(self, world: World) -> None:
+    def test_never_store_the_secret(self, world: World) -> None:
         secret = invite(world).split("/")[2]
         row = Invitation.objects.get()
         assert row.hash == hash_secret(secret)
@@ -160,7 +160,7 @@ class TestInvitations:
         channel.refresh_from_db()
         assert channel.confirmed_at is not None
 
-    def test_invitations_without_a_mail_server_are_accepted_without_an_address(
+    def test_do_not_add_an_address_if_there_is_no_mail_server(
         self, world: World, settings: Settings
     ) -> None:
         settings.EMAIL_HOST, settings.GADGET_SHOWS_MESSAGES = "", False
@@ -209,7 +209,7 @@ class TestInvitations:
         assert sign_up(client, "ada").status_code == 404
         assert not User.objects.filter(username="ada").exists()
 
-    def test_keep_an_existing_members_role(self, world: World) -> None:
+    def test_do_not_change_the_role_of_an_existing_member(self, world: World) -> None:
         link = invite(world, "admin")
         client = open_link(link, world.client("viewer"))
         assert client.post("/join/").status_code == 409
@@ -234,7 +234,7 @@ class TestInvitations:
             ("p\u0430ypal", PASSWORD, PASSWORD),
         ],
     )
-    def test_invitations_with_an_invalid_username_or_password_create_no_account(
+    def test_do_not_create_an_account_with_an_invalid_username_or_password(
         self, world: World, username: str, password: str, again: str
     ) -> None:
         client = open_link(invite(world))
@@ -250,7 +250,7 @@ class TestInvitations:
     @pytest.mark.parametrize(
         "wrong", [{"role": "owner"}, {"days": "400"}, {"note": "x" * 121}, {"address": "ada"}]
     )
-    def test_invitations_with_invalid_terms_are_refused_with_a_reason(
+    def test_with_invalid_terms_are_refused_with_a_reason(
         self, world: World, wrong: dict[str, str]
     ) -> None:
         sent = {"role": "viewer", "days": "7", "note": "", **wrong}
@@ -259,7 +259,7 @@ class TestInvitations:
         assert 'role="alert"' in response.content.decode()
         assert not Invitation.objects.exists()
 
-    def test_invitations_of_another_organization_return_404(self, world: World) -> None:
+    def test_of_another_organization_return_404(self, world: World) -> None:
         invite(world)
         path = f"/users/invitations/{Invitation.objects.get().pk}/revoke/"
         assert world.client("outsider").post(path).status_code == 404
@@ -309,7 +309,7 @@ class TestASecretLink:
 
 
 class TestChangingRoles:
-    def test_takes_effect_at_once(self, world: World) -> None:
+    def test_takes_effect_immediately(self, world: World) -> None:
         path = f"/users/{world.member('viewer').pk}/role/"
         assert post_confirmed(world.client("admin"), path, {"role": "admin"}).status_code == 302
         assert world.member("viewer").role == Role.ADMIN
@@ -318,7 +318,7 @@ class TestChangingRoles:
         assert not User.objects.get(username="viewer").is_staff
         assert world.client("admin").post(path, {"role": "owner"}).status_code == 422
 
-    def test_changing_to_and_from_admin_needs_confirmation(self, world: World) -> None:
+    def test_to_or_from_admin_needs_confirmation(self, world: World) -> None:
         client, path = world.client("admin"), f"/users/{world.member('viewer').pk}/role/"
         for role, told in (
             ("admin", "viewer can change everything here"),
@@ -334,7 +334,9 @@ class TestChangingRoles:
             assert post_confirmed(client, path, {"role": role}).status_code == 302
             assert world.member("viewer").role == role
 
-    def test_inviting_an_admin_needs_confirmation(self, world: World) -> None:
+    def test_also_needs_confirmation_if_a_new_member_is_invited_as_an_admin(
+        self, world: World
+    ) -> None:
         sent = {"role": "admin", "days": "1", "note": "Ada & <b>"}
         asked = world.client("admin").post("/users/invite/", sent)
         assert "Whoever opens the link first can change everything" in asked.content.decode()
@@ -346,7 +348,7 @@ class TestChangingRoles:
         assert (made.role, made.note) == ("admin", "Ada")
         assert world.client("viewer").post("/users/invite/", sent).status_code == 403
 
-    def test_removing_a_member_keeps_the_account(self, world: World) -> None:
+    def test_does_not_delete_the_account_of_a_removed_member(self, world: World) -> None:
         _, secret = issue_token(world.member("operator"), "Key")
         assert (
             world.client("admin").post(f"/users/{world.member('operator').pk}/remove/").status_code

@@ -1,4 +1,4 @@
-"""The list of users: contents by role, paging, search and hostile names."""
+"""The list of users: its contents for each role, its pages, its search, and hostile names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Pages while two versions of a tool are installed, and an employee is pinned to the older one."""
+"""Pages while two versions of a tool are installed and an employee is pinned to the older
+version."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ def pin(world: World, toolbox: Toolbox, name: str) -> Tool:  # noqa: F811
 
 
 class TestTheCatalog:
-    def test_shows_each_version_with_its_number_page_and_users(
+    def test_shows_each_version_with_its_number_its_page_and_its_users(
         self,
         world: World,
         toolbox: Toolbox,  # noqa: F811
@@ -72,7 +73,7 @@ class TestAStandingGrantForAPinnedEmployee:
         Grant.objects.filter(employee=world.employee).update(version="")
         assert find_suggestions(world.member("approver")) == []
 
-    def test_is_created_with_a_form_that_has_the_params_of_its_version(
+    def test_is_created_with_a_form_that_has_the_params_of_the_pinned_version(
         self,
         world: World,
         toolbox: Toolbox,  # noqa: F811

@@ -53,7 +53,7 @@ def test_the_first_secret_is_shown_alone_and_a_rotated_secret_with_its_predecess
     assert "earlier secret" not in client.get("/webhooks/").content.decode()
 
 
-def test_the_new_secret_belongs_to_the_created_webhook(world: World) -> None:
+def test_a_new_secret_is_shown_with_the_webhook_for_which_it_was_created(world: World) -> None:
     client = world.client("admin")
     client.post("/webhooks/", {**FORM, "name": "First"})
     world.client("admin").post("/webhooks/", {**FORM, "name": "Second"})
@@ -89,7 +89,7 @@ def test_only_deliveries_of_the_webhook_are_listed(world: World) -> None:
     assert "event 77" in read(world, f"/webhooks/{other.pk}/")
 
 
-def test_a_full_last_page_has_no_link_to_more_deliveries(
+def test_a_last_page_that_is_exactly_full_does_not_link_to_more_deliveries(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agents.web.views.pages.PAGE_SIZE", 1)
@@ -107,7 +107,7 @@ def test_the_list_names_the_host_but_not_the_rest_of_the_address(world: World) -
 
 
 @pytest.mark.parametrize("address", ["", "ftp://example.com/x"])
-def test_an_undecryptable_address_has_no_host(address: str) -> None:
+def test_the_host_of_an_undecryptable_or_invalid_address_is_empty(address: str) -> None:
     assert Webhook(address=address).host == ""
 
 
@@ -120,7 +120,7 @@ def test_a_rotated_secret_is_shown_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"address": "http://example.com/"}, {"kinds": []}])
-def test_invalid_values_are_refused_with_a_message(world: World, wrong: dict[str, str]) -> None:
+def test_invalid_values_are_refused_with_an_error_text(world: World, wrong: dict[str, str]) -> None:
     response = world.client("admin").post("/webhooks/", {**FORM, **wrong})
     assert response.status_code == 422
     assert 'role="alert"' in response.content.decode()
@@ -185,7 +185,7 @@ def test_a_delivery_can_be_sent_again_by_a_button(world: World) -> None:
     assert WebhookDelivery.objects.get().status == "waiting"
 
 
-def test_a_webhook_switched_off_by_gadget_says_why(world: World) -> None:
+def test_the_page_says_why_gadget_switched_a_webhook_off(world: World) -> None:
     webhook = create(world)
     Webhook.objects.update(
         is_active=False, off_reason="the receiver responded with 410: it is gone"
@@ -216,7 +216,7 @@ def test_hostile_input_stays_text_in_the_form(world: World, field: str) -> None:
     assert "<script>alert" not in page.content.decode()
 
 
-def test_a_delivery_without_a_run_names_none(world: World) -> None:
+def test_a_delivery_without_a_run_does_not_name_a_run(world: World) -> None:
     webhook = create(world)
     WebhookDelivery.objects.create(webhook=webhook, kind="work.stopped", seq=7)
     page = read(world, f"/webhooks/{webhook.pk}/")

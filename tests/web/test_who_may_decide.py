@@ -74,7 +74,9 @@ def test_a_requester_is_left_out_where_a_rule_excludes_them(world: World) -> Non
     assert "admin may approve it alone." in asked
 
 
-def test_a_condition_counts_only_if_it_is_marked_as_met(world: World) -> None:
+def test_a_rule_with_a_condition_applies_only_if_the_condition_is_chosen_as_met(
+    world: World,
+) -> None:
     conditions = [{"param": "changes.score", "rule": "minimum", "value": 50, "otherwise": "ask"}]
     make_rule(world, group=make_group(world, "approver"), conditions=conditions)
     unmet, met = read(world.client("admin")), read(world.client("admin"), conditions="met")

@@ -1,5 +1,5 @@
-"""Fixtures for tests of webhooks: a receiver, a webhook of the workshop's admin, and the engine's
-fixtures."""
+"""Fixtures for tests of webhooks: a receiver, a webhook that the workshop's admin added, and the
+engine's fixtures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.workshop.fixtures import (  # noqa: F401
 
 @pytest.fixture
 def receiver(settings: Settings) -> Iterator[Receiver]:
-    """Yield a receiver on this machine, which the installation allows."""
+    """Yield a receiver on this machine that the installation allows."""
     settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK
     with open_receiver() as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""A receiver of webhooks: it records the messages, and sends the responses that a test sets."""
+"""A receiver of webhooks, which records the requests and sends the responses that a test sets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Received:
     """One request.
 
     Attributes:
-        at: the wall-clock time at which the request had arrived.
+        at: the wall-clock time at which the request arrived.
     """
 
     path: str
@@ -46,7 +46,7 @@ class Received:
 
 @dataclass
 class Receiver:
-    """A receiver at an address of its own.
+    """A receiver with an address of its own.
 
     Attributes:
         status: the status of the next responses; 0 closes the connection without a response.
@@ -64,7 +64,7 @@ class Receiver:
     _open: threading.Event = field(default_factory=threading.Event)
 
     def hold(self) -> None:
-        """Give no responses until released."""
+        """Do not respond until released."""
         self._open.clear()
 
     def release(self) -> None:
@@ -100,7 +100,7 @@ def open_receiver() -> Iterator[Receiver]:
             self.wfile.write(receiver.answer)
 
         def log_message(self, *_: object) -> None:
-            """Stay silent."""
+            """Do not log anything."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()

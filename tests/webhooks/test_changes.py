@@ -1,5 +1,5 @@
-"""Changes to webhooks: only admins make them, they are checked and audited, and secrets are shown
-only once."""
+"""Changes to webhooks: only admins can make them, they are checked and audited, and secrets are
+shown only once."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class TestAddingAWebhook:
             {"address": f"https://example.com/{'x' * 500}"},
         ],
     )
-    def test_with_an_invalid_field_is_refused(
+    def test_is_refused_if_a_field_is_invalid(
         self, workshop: Workshop, wrong: dict[str, Any], settings: Settings
     ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = PrivateHosts()
@@ -106,7 +106,7 @@ class TestAddingAWebhook:
         webhooks = [make(workshop)[0] for _ in range(2)]
         assert [changes.find_webhook(workshop.admin, each.pk) for each in webhooks] == webhooks
 
-    def test_is_refused_beyond_the_limit(
+    def test_is_refused_if_there_are_too_many_webhooks(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(changes, "MAX_WEBHOOKS", 1)
@@ -115,7 +115,7 @@ class TestAddingAWebhook:
             make(workshop)
 
     @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])
-    def test_reading_and_changing_a_webhook_is_limited_to_its_organizations_admins(
+    def test_does_not_let_anyone_but_its_organizations_admins_read_or_change_it(
         self, workshop: Workshop, role: str
     ) -> None:
         webhook, _ = make(workshop)
@@ -186,7 +186,7 @@ class TestChangingAWebhook:
             <= timedelta(days=1)
         )
 
-    def test_switching_a_webhook_off_fails_its_waiting_deliveries(
+    def test_by_switching_it_off_makes_its_waiting_deliveries_fail(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -204,7 +204,7 @@ class TestChangingAWebhook:
         with pytest.raises(Conflict, match="switched off"):
             send_again(workshop.admin, KIND, delivery.pk)
 
-    def test_switching_on_an_active_webhook_changes_nothing(
+    def test_by_switching_it_on_has_no_effect_if_it_is_active(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -213,7 +213,7 @@ class TestChangingAWebhook:
         assert not AuditEntry.objects.filter(action="webhook_switched_on").exists()
         assert send_all() == 1
 
-    def test_removing_a_webhook_leaves_its_deliveries_to_the_next_cleanup(
+    def test_by_removing_it_leaves_its_deliveries_to_the_next_cleanup(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver)
@@ -265,7 +265,7 @@ class TestChangingAWebhook:
         assert (webhook.failures, webhook.rests_until) == (0, None)
         assert AuditEntry.objects.get(action="webhook_changed").payload["has_new_address"] is True
 
-    def test_deliveries_can_be_sent_again_only_by_their_organization(
+    def test_does_not_allow_other_organizations_to_send_its_deliveries_again(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         for name in ("one", "two"):
@@ -279,7 +279,7 @@ class TestChangingAWebhook:
             delivery.refresh_from_db()
             assert delivery.status == WebhookDeliveryStatus.WAITING
 
-    def test_a_delivery_keeps_its_id_when_it_is_sent_again(
+    def test_does_not_change_the_id_of_a_delivery_that_is_sent_again(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver)
@@ -335,7 +335,7 @@ class TestKeepingDeliveries:
             waiting.pk: WebhookDeliveryStatus.WAITING,
         }
 
-    def test_after_a_restored_backup_sends_nothing_automatically(self, workshop: Workshop) -> None:
+    def test_after_a_restore_does_not_send_them_automatically(self, workshop: Workshop) -> None:
         webhook, _ = make(workshop)
         other, _ = make(workshop)
         Webhook.objects.filter(pk=other.pk).update(

@@ -1,5 +1,5 @@
-"""Facts that webhooks send: they are read from the events, contain only ids, and are numbered so
-that gaps show."""
+"""Facts that webhooks send: they are read from the events, contain only ids by default, and are
+numbered so that receivers notice gaps."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def update(workshop: Workshop, phone: str = CANARY) -> dict[str, Any]:
 
 
 def run_through(workshop: Workshop) -> Run:
-    """Let a run change a record with a person's approval, and drive the run to its end."""
+    """Let a run change a record with a person's approval, and drive the run until it ends."""
     workshop.play(update(workshop), answer=f"Done: {CANARY}")
     run = workshop.work(f"Change it to {CANARY}")
     workshop.approve(workshop.card(run), reason=CANARY)
@@ -133,7 +133,7 @@ class TestKindsOfFacts:
             ("cancel", ("card.decided", "cancelled")),
         ],
     )
-    def test_name_a_question_once_however_it_ends(
+    def test_report_a_question_once_when_it_opens_and_once_when_it_ends(
         self, workshop: Workshop, receiver: Receiver, end: str, told: tuple[str, str]
     ) -> None:
         add_webhook(workshop, receiver, kinds=["card.opened", "card.decided", "card.expired"])
@@ -224,7 +224,7 @@ class TestKindsOfFacts:
         send_all()
         assert receiver.kinds == ["run.finished"]
 
-    def test_cover_the_response_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_report_the_response_to_an_ask(self, workshop: Workshop, receiver: Receiver) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         key = make_key(workshop)
         asks = [
@@ -254,7 +254,7 @@ class TestKindsOfFacts:
         "A webhook sends the answer to an ask once it cannot be undone",
         "agents/webhooks/outbox.py",
     )
-    def test_hold_an_approval_back_while_it_can_be_undone(
+    def test_do_not_report_an_approval_while_it_can_be_undone(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
@@ -263,7 +263,7 @@ class TestKindsOfFacts:
         assert send_all() == 0
         assert WebhookDelivery.objects.get().due_at > ask.run.created_at
 
-    def test_wait_separately_for_each_response_to_an_ask(
+    def test_wait_for_each_response_to_an_ask_separately_until_it_cannot_be_undone(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED], sends_values=True)
@@ -276,7 +276,7 @@ class TestKindsOfFacts:
         assert [one.data["ask_id"] for one in receiver.received] == [str(second.pk)]
         assert WebhookDelivery.objects.filter(status="waiting").get().run_id == first.run_id
 
-    def test_keep_a_response_that_can_no_longer_be_undone(
+    def test_still_include_a_response_that_could_no_longer_be_undone_when_its_card_expires(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
@@ -312,8 +312,8 @@ class TestKindsOfFacts:
     def test_drop_a_response_that_can_still_be_undone(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
-        """A delivery is rarely due while its decision can still be undone, but it must be true when
-        it is sent."""
+        """A delivery is rarely due while its decision can still be undone, but whatever is sent
+        must be true at that moment."""
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
         asked = make_ask(make_key(workshop))
         workshop.approve(workshop.card(asked.run), grace_s=30)
@@ -385,7 +385,9 @@ class TestContentOfFacts:
         assert decided["reason"] == CANARY
         assert CANARY in finished["answer"]
 
-    def test_loses_values_at_once_if_disabled(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_no_longer_includes_values_as_soon_as_this_is_disabled(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         webhook, _ = add_webhook(workshop, receiver, sends_values=True)
         run_through(workshop)
         webhook.sends_values = False
@@ -400,7 +402,9 @@ class TestNumbersOfFacts:
         "Each delivery names the one before it, so that a receiver notices a gap",
         "agents/webhooks/outbox.py",
     )
-    def test_refer_to_the_preceding_number(self, workshop: Workshop, receiver: Receiver) -> None:
+    def test_are_sent_with_the_preceding_number(
+        self, workshop: Workshop, receiver: Receiver
+    ) -> None:
         add_webhook(workshop, receiver)
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED, WebhookKind.RUN_FINISHED])
         run = run_through(workshop)
@@ -416,7 +420,7 @@ class TestNumbersOfFacts:
         numbers = set(Event.objects.filter(run=run).values_list("seq", flat=True))
         assert {one.data["seq"] for one in receiver.received} <= numbers
 
-    def test_of_one_event_refer_to_the_same_preceding_number(
+    def test_of_one_event_are_sent_with_the_same_preceding_number(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver)
@@ -438,7 +442,9 @@ class TestNumbersOfFacts:
         assert list(WebhookDelivery.objects.values_list("previous_seq", flat=True)) == [None, None]
 
 
-def test_a_switched_off_webhook_gets_no_facts(workshop: Workshop, receiver: Receiver) -> None:
+def test_facts_are_not_sent_to_a_webhook_that_is_switched_off(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     webhook, _ = add_webhook(workshop, receiver)
     webhook.is_active = False
     webhook.save()

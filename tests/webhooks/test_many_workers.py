@@ -1,5 +1,5 @@
-"""Many workers send side by side: one delivery of a webhook at a time, and no webhook delays
-another webhook."""
+"""Many workers send in parallel: only one delivery of a webhook at a time, and a webhook does not
+delay another webhook."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ STARTED = [WebhookKind.RUN_STARTED]
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_webhook_has_one_delivery_in_progress(workshop: Workshop, receiver: Receiver) -> None:
+def test_only_one_delivery_of_a_webhook_is_sent_at_a_time(
+    workshop: Workshop, receiver: Receiver
+) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
     workshop.submit()
     workshop.submit()
@@ -38,7 +40,7 @@ def test_a_webhook_has_one_delivery_in_progress(workshop: Workshop, receiver: Re
     assert send_next_delivery()
 
 
-def test_a_webhook_just_taken_by_another_worker_hides_no_other_webhook(
+def test_a_webhook_locked_by_another_worker_does_not_delay_other_webhooks(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     if connection.vendor != "postgresql":
@@ -98,7 +100,7 @@ def test_the_next_delivery_is_not_sent_early_if_another_worker_sends_the_due_del
     assert len(receiver.received) == 1
 
 
-def test_no_delivery_is_sent_while_another_worker_holds_the_webhook(
+def test_a_delivery_is_not_sent_while_another_worker_holds_the_webhook(
     workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
@@ -115,7 +117,7 @@ def test_no_delivery_is_sent_while_another_worker_holds_the_webhook(
     assert not receiver.received
 
 
-def test_the_end_of_an_attempt_frees_only_its_own_webhook(
+def test_the_end_of_an_attempt_releases_only_the_webhook_of_that_attempt(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -133,7 +135,7 @@ def test_the_end_of_an_attempt_frees_only_its_own_webhook(
     assert list(Webhook.objects.filter(busy_until=None)) == [webhook]
 
 
-def test_a_response_clears_only_the_failures_of_its_own_webhook(
+def test_a_response_clears_only_the_failures_of_the_webhook_that_received_it(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     failing, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])

@@ -1,4 +1,4 @@
-"""Facts that belong to no run: webhooks read them from the organization's log."""
+"""Facts that do not belong to a run: webhooks read them from the organization's log."""
 
 from __future__ import annotations
 
@@ -33,14 +33,15 @@ CANARY = "canary-5e1f"
 
 @pytest.fixture(autouse=True)
 def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail a test in which a row could not be read; skipping the row would hide the reason."""
+    """Fail a test in which a row could not be read, because the reader would skip the row and hide
+    the reason."""
     yield
     assert not [each for each in caplog.get_records("call") if "given up" in each.getMessage()]
 
 
 def do_what_ends_in_the_log(workshop: Workshop) -> None:
-    """Stop an employee, and let a standing grant end, a trigger refuse a message, a schedule fail,
-    and an address be removed."""
+    """Cause events in the organization's log: a standing grant ends, a trigger refuses a message, a
+    schedule fails, an address is removed, and an employee is stopped."""
     made = grant(workshop, "probe.effect", equals("name", CANARY))
     end_grants(StandingGrant.objects.filter(pk=made.pk), CANARY)
     trigger = add_trigger(workshop, name=CANARY)
@@ -61,7 +62,7 @@ class TestFactsOfTheOrganization:
         "Webhooks send facts that belong to no run, such as stops, ended grants and failing triggers",
         "agents/webhooks/outbox.py",
     )
-    def test_are_sent_with_ids_alone_and_without_a_run(
+    def test_are_sent_with_only_ids_and_without_a_run(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver)
@@ -95,7 +96,7 @@ class TestFactsOfTheOrganization:
         assert missed["reason"] == "Its employee was deleted."
         assert stopped["summary"] == "Work was stopped: Dana, by acme-operator"
 
-    def test_refer_to_the_same_webhooks_preceding_fact(
+    def test_are_sent_with_the_number_of_the_webhooks_preceding_fact(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.GRANT_ENDED, WebhookKind.WORK_STOPPED])
@@ -121,12 +122,12 @@ class TestFactsOfTheOrganization:
         read_everything()
         assert WebhookDelivery.objects.get().webhook_id == chosen.pk
 
-    def test_cost_a_constant_number_of_statements(
+    def test_need_a_constant_number_of_sql_statements(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver)
         counts = []
-        for facts in (1, 1, 5):  # the first one creates the cursor
+        for facts in (1, 1, 5):  # the first reading creates the cursor
             for key in range(facts):
                 tell(NoticeFact(NoticeKind.QUARANTINE, workshop.organization.pk, str(key)))
             with CaptureQueriesContext(connection) as queries:

@@ -1,5 +1,5 @@
-"""Webhook deliveries are created from committed events: once for each event, and never for past
-events."""
+"""Webhook deliveries are created from committed events: once for each event, and never for events
+from before the webhook was added."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Fail a test in which a row could not be read; skipping the row would hide the reason."""
+    """Fail a test in which a row could not be read, because the reader would skip the row and hide
+    the reason."""
     yield
     assert not [each for each in caplog.get_records("call") if "given up" in each.getMessage()]
 
@@ -37,7 +38,7 @@ def nothing_is_given_up(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     "Webhooks are written after the commit of their fact, without a statement in the run's own transactions",
     "agents/webhooks/outbox.py",
 )
-def test_a_runs_transaction_has_no_statement_about_webhooks(
+def test_a_runs_transaction_does_not_contain_a_statement_about_webhooks(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     add_webhook(workshop, receiver)
@@ -48,12 +49,12 @@ def test_a_runs_transaction_has_no_statement_about_webhooks(
     assert not [one["sql"] for one in queries if "webhook" in one["sql"]]
 
 
-def test_a_batch_costs_a_constant_number_of_statements(
+def test_a_batch_of_events_needs_a_constant_number_of_sql_statements(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     add_webhook(workshop, receiver)
     counts = []
-    for runs in (1, 1, 5):  # the first one creates the cursor
+    for runs in (1, 1, 5):  # the first reading creates the cursor
         for _ in range(runs):
             workshop.submit()
         with CaptureQueriesContext(connection) as queries:
@@ -63,7 +64,7 @@ def test_a_batch_costs_a_constant_number_of_statements(
     assert WebhookDelivery.objects.count() == 7
 
 
-def test_a_rolled_back_event_sends_nothing(workshop: Workshop, receiver: Receiver) -> None:
+def test_an_event_that_was_rolled_back_is_not_sent(workshop: Workshop, receiver: Receiver) -> None:
     add_webhook(workshop, receiver)
     run = workshop.submit()
     read_everything()
@@ -84,7 +85,7 @@ def test_a_rolled_back_event_sends_nothing(workshop: Workshop, receiver: Receive
     assert WebhookDelivery.objects.count() == before
 
 
-def test_a_new_webhook_gets_no_past_facts(workshop: Workshop, receiver: Receiver) -> None:
+def test_a_new_webhook_does_not_get_past_facts(workshop: Workshop, receiver: Receiver) -> None:
     workshop.submit()
     add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
     read_everything()
@@ -102,7 +103,7 @@ def test_a_fact_has_the_time_at_which_it_happened(workshop: Workshop, receiver: 
     assert (told.created_at, told.wanted_at) == (happened, happened)
 
 
-def test_an_event_with_deliveries_by_an_older_process_is_sent_once(
+def test_an_event_whose_delivery_was_created_by_an_older_process_is_sent_once(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     webhook, _ = add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])
@@ -138,7 +139,7 @@ def test_only_active_webhooks_of_the_organization_get_a_fact(
     assert set(WebhookDelivery.objects.values_list("webhook", flat=True)) == {ours.pk}
 
 
-def test_a_webhook_removed_meanwhile_does_not_block_other_webhooks(
+def test_a_webhook_that_was_removed_in_the_meantime_does_not_block_other_webhooks(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     webhook, _ = add_webhook(workshop, receiver)

@@ -1,5 +1,5 @@
-"""A receiver that asks to wait gets no requests for the time it names, within the limits of pauses
-and rests."""
+"""A receiver that asks Gadget to wait gets no requests for as long as it asks, within the limits of
+pauses and rests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
     ("retry_after", "waits_s", "rests_s"),
     [("600", 600, 600), ("", 15, 15), ("soon", 15, 15), ("9" * 9, 4 * 3600, 900)],
 )
-def test_a_receiver_that_asks_to_wait_gets_no_requests(
+def test_a_receiver_that_asks_gadget_to_wait_gets_no_requests_during_that_time(
     workshop: Workshop, receiver: Receiver, retry_after: str, waits_s: int, rests_s: int
 ) -> None:
     add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_STARTED])

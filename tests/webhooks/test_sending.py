@@ -1,5 +1,5 @@
-"""Deliveries are signed, sent at least once, only through the network client, and retried for
-receivers that fail."""
+"""Deliveries are signed, sent at least once and only through the network client, and retried if a
+receiver fails."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def make_due() -> None:
     Webhook.objects.update(rests_until=None)
 
 
-def test_a_delivery_carries_the_correlation_id_of_its_run(
+def test_a_delivery_contains_the_correlation_id_of_its_run(
     workshop: Workshop, receiver: Receiver
 ) -> None:
     add_webhook(workshop, receiver, kinds=STARTED)
@@ -107,7 +107,7 @@ class TestSignature:
         with pytest.raises(WebhookVerificationError):
             receiver.received[1].verify(old)
 
-    def test_is_impossible_with_an_undecryptable_secret_and_nothing_is_sent(
+    def test_is_impossible_if_the_secret_is_undecryptable_so_nothing_is_sent(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -117,7 +117,7 @@ class TestSignature:
         assert not receiver.received
         assert "cannot be read" in WebhookDelivery.objects.get().problem
 
-    def test_that_fails_internally_does_not_count_against_the_receiver(
+    def test_that_fails_inside_gadget_is_not_counted_as_a_failure_of_the_receiver(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -133,7 +133,7 @@ class TestSignature:
         assert (delivery.status, "the log of the workers" in delivery.problem) == ("waiting", True)
         assert delivery.due_at > delivery.created_at
 
-    def test_a_late_attempt_does_not_release_a_webhook_held_by_another_worker(
+    def test_of_a_late_attempt_does_not_release_a_webhook_that_another_worker_holds(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)
@@ -188,7 +188,7 @@ class TestConcurrentChanges:
             "the later try writes its own problem"
         )
 
-    def test_failures_are_counted_separately_for_each_webhook(
+    def test_of_failures_are_counted_separately_for_each_webhook(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.RUN_FAILED])
@@ -200,7 +200,7 @@ class TestConcurrentChanges:
         assert [each.failures for each in Webhook.objects.order_by("pk")] == [MIN_FAILURES, 1]
         assert [each.is_active for each in Webhook.objects.all()] == [True, True]
 
-    def test_problems_are_recorded_separately_for_each_delivery(
+    def test_of_problems_are_recorded_separately_for_each_delivery(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -260,7 +260,9 @@ class TestDelivery:
         assert [one.path for one in receiver.received] == ["/events"]
         assert WebhookDelivery.objects.get().answer_status == 307
 
-    def test_pauses_up_to_four_hours_and_rests_up_to_fifteen_minutes(self) -> None:
+    def test_pauses_for_up_to_four_hours_and_its_webhook_rests_for_up_to_fifteen_minutes(
+        self,
+    ) -> None:
         pauses = [
             find_pause(tries, sending.LONGEST_PAUSE_S).total_seconds() for tries in range(1, 9)
         ]
@@ -268,7 +270,7 @@ class TestDelivery:
         assert [pause / scale for pause in pauses] == [15, 60, 240, 960, 3840, 14400, 14400, 14400]
         assert find_pause(50, sending.LONGEST_REST_S).total_seconds() / scale == 900
 
-    def test_rests_if_the_receiver_is_unreachable(
+    def test_to_an_unreachable_receiver_makes_the_webhook_rest(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -283,7 +285,7 @@ class TestDelivery:
     @pytest.mark.parametrize(
         ("status", "rests"), [(400, False), (404, False), (408, True), (429, True), (500, True)]
     )
-    def test_continues_with_other_deliveries_after_a_refusal_that_causes_no_rest(
+    def test_that_is_refused_makes_the_webhook_rest_only_after_certain_statuses(
         self, workshop: Workshop, receiver: Receiver, status: int, rests: bool
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -299,7 +301,7 @@ class TestDelivery:
         send_all()
         assert WebhookDelivery.objects.get().status == WebhookDeliveryStatus.SENT
 
-    def test_continues_with_other_webhooks_if_one_delivery_cannot_be_built(
+    def test_that_cannot_be_built_does_not_prevent_deliveries_to_other_webhooks(
         self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_webhook(workshop, receiver, kinds=[WebhookKind.ASK_ANSWERED])
@@ -316,7 +318,7 @@ class TestDelivery:
             True,
         )
 
-    def test_has_three_more_days_when_sent_again(
+    def test_is_tried_for_three_more_days_when_it_is_sent_again(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -372,7 +374,7 @@ class TestDelivery:
         assert "private" in WebhookDelivery.objects.get().problem
 
     @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]"])
-    def test_to_a_name_or_address_that_leads_to_a_private_address_is_refused(
+    def test_to_a_name_or_address_that_resolves_to_a_private_address_is_refused(
         self, workshop: Workshop, receiver: Receiver, settings: Settings, host: str
     ) -> None:
         settings.ALLOWED_PRIVATE_HOSTS = LOOPBACK
@@ -385,7 +387,7 @@ class TestDelivery:
         assert (delivery.answer_status, receiver.received) == (None, [])
         assert "private" in delivery.problem or "this machine" in delivery.problem
 
-    def test_to_a_hanging_receiver_is_abandoned(
+    def test_to_a_receiver_that_hangs_is_abandoned(
         self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -397,7 +399,7 @@ class TestDelivery:
         assert (delivery.status, delivery.answer_status) == (WebhookDeliveryStatus.WAITING, None)
         assert Webhook.objects.get().busy_until is None
 
-    def test_with_an_unexpected_failure_counts_as_a_failed_attempt(
+    def test_that_fails_unexpectedly_is_counted_as_a_failed_attempt(
         self, workshop: Workshop, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)

@@ -75,7 +75,7 @@ class TestSwitchingOff:
         send_all()
         assert Webhook.objects.get().is_active
 
-    def test_happens_at_once_for_a_receiver_that_is_gone(
+    def test_happens_immediately_for_a_receiver_that_is_gone(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         add_webhook(workshop, receiver, kinds=STARTED)
@@ -86,7 +86,7 @@ class TestSwitchingOff:
         read_everything()
         assert Notice.objects.filter(kind=NoticeKind.WEBHOOK_OFF).exists()
 
-    def test_can_be_undone_and_then_a_failed_delivery_can_be_sent_again(
+    def test_can_be_undone_after_which_a_failed_delivery_can_be_sent_again(
         self, workshop: Workshop, receiver: Receiver
     ) -> None:
         webhook, _ = add_webhook(workshop, receiver, kinds=STARTED)

@@ -1,5 +1,5 @@
-"""A clock that was ahead delays nothing forever: a wait longer than the code can produce is
-recomputed and logged."""
+"""A clock that was ahead does not delay anything forever: a wait that is longer than the code can
+produce is recomputed and logged."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ OTHER_WAITS = {
     "webhooks.WebhookSecret.valid_until": "a right that ends later, no wait",
     "policy.PolicyDraft.shadow_until": "a period that an admin chose",
 }
-"""Columns that look like waits but are not in `BOUNDED_WAITS`, each with the reason: another
-correction bounds the wait, or nothing waits for that time."""
+"""Columns that look like waits but are not in `BOUNDED_WAITS`, each with the reason: the wait is
+bounded by another correction, or nothing waits until that time."""
 WAITING_NAME = re.compile(r"(^|_)(until|due_at|next_at|wake_at|start_after)$")
 
 
@@ -232,7 +232,7 @@ def test_a_run_queued_while_the_clock_was_ahead_is_driven(workshop: Workshop) ->
 
 
 @pytest.mark.django_db
-def test_every_column_that_ends_a_wait_is_bounded_or_listed_with_a_reason() -> None:
+def test_every_column_with_the_end_of_a_wait_is_bounded_or_listed_with_a_reason() -> None:
     bounded = {f"{wait.select().model._meta.label}.{wait.column}" for wait in BOUNDED_WAITS}
     found = {
         f"{model._meta.label}.{field.name}"

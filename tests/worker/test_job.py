@@ -1,4 +1,4 @@
-"""The job that drives a run: no failure escapes it, and a worker full of hanging tools shuts
+"""The job that drives a run: it catches every failure, and a worker full of hanging tools shuts
 down."""
 
 import signal
@@ -72,10 +72,11 @@ def test_a_job_for_a_missing_run_does_nothing(
     assert not caplog.records
 
 
-def test_a_failure_of_the_engine_does_not_escape_and_ends_the_run_after_five_crashes(
+def test_a_failure_of_the_engine_is_caught_and_ends_the_run_after_five_crashes(
     workshop: Workshop,
 ) -> None:
-    """The stored conditions of the grants have an unknown form, so no call can be judged."""
+    """The engine fails because the stored conditions of the grants have an unknown form, so that no
+    call can be judged."""
     run = workshop.submit()
     Grant.objects.update(conditions=[{"of": "another version"}])
     for crashes in range(1, MAX_CRASHES + 1):

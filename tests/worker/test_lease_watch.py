@@ -29,14 +29,14 @@ def abandon(workshop: Workshop) -> Run:
 
 
 def make_older(sweeper: Sweeper) -> None:
-    """Move the first sighting of each lease so far back that all have expired."""
+    """Move the time at which each lease was first seen so far back that all leases have expired."""
     sweeper._watch._since = {
         seen: since - LEASE_S - 1 for seen, since in sweeper._watch._since.items()
     }
 
 
 class TestTheWatch:
-    def test_reports_a_lease_that_was_not_renewed_for_its_duration(self) -> None:
+    def test_reports_a_lease_that_was_not_renewed_during_its_whole_duration(self) -> None:
         watch, observed = LeaseWatch(), ObservedLease(1, "w", 1, datetime(2030, 1, 1, tzinfo=UTC))
         assert watch.update([observed], 100.0) == []
         assert watch.update([observed], 100.0 + LEASE_S) == []
@@ -65,7 +65,9 @@ class TestTheWatch:
 
 
 class TestTheSweeper:
-    def test_takes_a_run_whose_lease_it_saw_expire(self, workshop: Workshop) -> None:
+    def test_takes_a_run_if_its_lease_expired_by_the_sweepers_own_clock(
+        self, workshop: Workshop
+    ) -> None:
         run, sweeper = abandon(workshop), Sweeper()
         sweeper.sweep()
         assert again(run).status == RunStatus.RUNNING

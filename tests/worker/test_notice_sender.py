@@ -1,4 +1,5 @@
-"""The threads that send notices and webhooks end when asked to, whatever they are doing."""
+"""The threads that send notices and webhooks end when they are asked to, whatever they are doing at
+that moment."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from tests.awaiting import await_that
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def test_a_thread_stopped_while_it_clears_a_wake_up_ends_at_once() -> None:
+def test_a_thread_that_is_stopped_just_after_waking_up_ends_immediately() -> None:
     thread = RepeatingThread("test", lambda: False, lambda: None, poll_s=600)
 
     class Woken(threading.Event):
@@ -27,7 +28,7 @@ def test_a_thread_stopped_while_it_clears_a_wake_up_ends_at_once() -> None:
     assert not thread.is_alive()
 
 
-def test_a_thread_that_is_asked_to_finish_starts_no_further_work() -> None:
+def test_a_thread_that_is_asked_to_finish_does_not_start_further_work() -> None:
     begun, go_on, done = threading.Event(), threading.Event(), []
 
     def work() -> bool:

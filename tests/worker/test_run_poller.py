@@ -1,4 +1,4 @@
-"""A worker drives runs that the queue has not delivered, as long as it has free slots."""
+"""A worker drives runs that the queue did not hand to any worker, as long as it has free slots."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_no_more_runs_are_driven_than_there_are_free_slots(workshop: Workshop) -
     poller.stop()
 
 
-def test_a_run_whose_lease_is_not_acquired_yet_is_chosen_once(workshop: Workshop) -> None:
+def test_a_run_is_chosen_only_once_before_its_lease_is_acquired(workshop: Workshop) -> None:
     workshop.submit()
     may_acquire = threading.Event()
 
@@ -48,7 +48,7 @@ def test_a_run_whose_lease_is_not_acquired_yet_is_chosen_once(workshop: Workshop
     assert polls == [0, 1, 0, 0]
 
 
-def test_a_worker_that_shuts_down_starts_nothing(
+def test_a_worker_that_shuts_down_does_not_start_runs(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workshop.submit()

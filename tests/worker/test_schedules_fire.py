@@ -1,4 +1,4 @@
-"""Schedules fire once for each of their times, with any number of sweepers, and only if the person
+"""Schedules fire once at each of their times, with any number of sweepers, and only if the person
 behind the schedule may start runs."""
 
 from collections.abc import Callable
@@ -93,7 +93,7 @@ class TestADueTime:
         run = workshop.drive(Run.objects.get())
         assert (run.status, run.answer) == (RunStatus.SUCCEEDED, "I looked.")
 
-    def test_starts_nothing_before_it_arrives(self, workshop: Workshop) -> None:
+    def test_does_not_start_a_run_before_it_arrives(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         assert sweep_once() == 0
         assert not schedules.fire(schedule.pk)
@@ -105,7 +105,7 @@ class TestADueTime:
         "agents/runs/schedules.py",
     )
     @pytest.mark.parametrize("sweepers", [2, 10])
-    def test_fires_once_however_many_sweepers_see_it(
+    def test_fires_once_with_any_number_of_sweepers(
         self, workshop: Workshop, sweepers: int
     ) -> None:
         several = [create(workshop, f"Task {number}") for number in range(4)]
@@ -118,7 +118,7 @@ class TestADueTime:
             assert [reload(schedule).fired for schedule in several] == [round_] * 4
 
     @pytest.mark.parametrize("sweepers", [2, 10])
-    def test_fires_once_even_if_all_sweepers_have_read_it_before(
+    def test_fires_once_even_if_all_sweepers_have_already_read_it(
         self, workshop: Workshop, sweepers: int
     ) -> None:
         schedule = create(workshop)
@@ -139,7 +139,9 @@ class TestADueTime:
         sweep_once()
         assert Run.objects.count() == 1
 
-    def test_does_not_fire_again_with_the_row_of_an_older_backup(self, workshop: Workshop) -> None:
+    def test_does_not_fire_again_if_the_row_is_restored_from_an_older_backup(
+        self, workshop: Workshop
+    ) -> None:
         schedule = create(workshop)
         time = make_due(schedule)
         sweep_once()
@@ -233,12 +235,12 @@ class TestAScheduleAndItsClock:
         assert following is not None
         assert following > datetime.now(UTC)
 
-    def test_does_not_count_years_of_missed_times_one_by_one(self, workshop: Workshop) -> None:
+    def test_counts_missed_times_only_up_to_a_maximum(self, workshop: Workshop) -> None:
         make_due(create(workshop, when=("*/5 * * * *", "UTC")), timedelta(days=3000))
         sweep_once()
         assert payloads(Run.objects.get(), "run_started")[0]["missed"] == schedules.MAX_MISSED
 
-    def test_repeats_no_time_after_the_clock_is_set_back(self, workshop: Workshop) -> None:
+    def test_does_not_repeat_a_time_after_the_clock_is_set_back(self, workshop: Workshop) -> None:
         """After a time has fired, the row contains the next time, so no earlier time is due."""
         schedule = create(workshop)
         make_due(schedule)
@@ -258,7 +260,7 @@ class TestAScheduleAndItsClock:
 
 class TestStopsAndPauses:
     @pytest.mark.parametrize("what", ["everything", "the employee"])
-    def test_delay_a_due_schedule_which_fires_once_after_the_stop(
+    def test_delay_a_due_schedule_so_that_it_fires_once_after_the_stop(
         self, workshop: Workshop, what: str
     ) -> None:
         schedule = create(workshop)
@@ -359,7 +361,7 @@ class TestASwitchedOffSchedule:
         )
         assert list_audited_actions() == ["schedule_created", "schedule_switched_off"]
 
-    def test_results_from_a_due_time_in_an_unknown_time_zone(self, workshop: Workshop) -> None:
+    def test_is_the_result_of_a_due_time_in_an_unknown_time_zone(self, workshop: Workshop) -> None:
         schedule = create(workshop)
         Schedule.objects.update(time_zone="Mars/Olympus")
         make_due(schedule)
@@ -417,7 +419,9 @@ class TestEveryActionOnASchedule:
         with pytest.raises(Forbidden):
             schedules.create(viewer, workshop.employee.pk, "Work", EVERY_DAY)
 
-    def test_happens_before_or_after_a_simultaneous_firing(self, workshop: Workshop) -> None:
+    def test_takes_effect_either_before_or_after_a_simultaneous_firing(
+        self, workshop: Workshop
+    ) -> None:
         schedule = create(workshop)
         make_due(schedule)
         all_at_once(
@@ -428,7 +432,9 @@ class TestEveryActionOnASchedule:
         assert Run.objects.count() == schedule.fired <= 1
 
 
-def test_the_database_requires_a_next_time_exactly_for_active_schedules(workshop: Workshop) -> None:
+def test_the_database_requires_a_next_time_for_active_schedules_and_only_for_them(
+    workshop: Workshop,
+) -> None:
     schedule = create(workshop)
     with pytest.raises(IntegrityError), transaction.atomic():
         Schedule.objects.filter(pk=schedule.pk).update(next_at=None)

@@ -1,4 +1,5 @@
-"""The sweeper recovers runs after lost hints and workers; two simultaneous sweeps act only once."""
+"""The sweeper recovers runs after a hint or a worker was lost; two simultaneous sweeps have the
+effect of one."""
 
 import threading
 import time
@@ -41,20 +42,20 @@ def set_columns(run: Run, **times: object) -> None:
 
 @pytest.mark.usefixtures("redis_url")
 class TestAQueuedRun:
-    def test_is_hinted_once_in_ten_seconds(self, workshop: Workshop) -> None:
+    def test_gets_a_hint_at_most_once_in_ten_seconds(self, workshop: Workshop) -> None:
         run = workshop.submit()
         assert [sweep_once(), sweep_once()] == [1, 0]
         set_columns(run, hinted_at=Now() - timing().hint_interval - timedelta(seconds=1))
         assert sweep_once() == 1
 
-    def test_is_not_hinted_before_its_time(self, workshop: Workshop) -> None:
+    def test_does_not_get_a_hint_before_it_is_due(self, workshop: Workshop) -> None:
         run = workshop.submit()
         set_columns(run, next_wake_at=Now() + timedelta(hours=1))
         assert sweep_once() == 0
         make_due(run)
         assert sweep_once() == 1
 
-    def test_is_hinted_again_whenever_it_is_queued_again(self, workshop: Workshop) -> None:
+    def test_gets_another_hint_whenever_it_is_queued_again(self, workshop: Workshop) -> None:
         workshop.play()
         run = workshop.submit()
         sweep_once()
@@ -63,7 +64,9 @@ class TestAQueuedRun:
         assert again(run).hinted_at is None
         assert sweep_once() == 1
 
-    def test_is_sent_to_the_queue_as_its_id_alone(self, workshop: Workshop, redis_url: str) -> None:
+    def test_is_represented_in_the_queue_only_by_its_id(
+        self, workshop: Workshop, redis_url: str
+    ) -> None:
         run = workshop.submit()
         take_jobs(redis_url)
         found: list[QueuedJob] = []
@@ -79,7 +82,7 @@ class TestAQueuedRun:
 
 
 class TestARunningRun:
-    def test_restarts_at_a_random_moment_if_it_lost_its_worker_repeatedly(
+    def test_restarts_at_a_random_moment_if_it_has_lost_its_worker_repeatedly(
         self, workshop: Workshop
     ) -> None:
         """If these runs restarted together, a run that kills its worker would take the others down
@@ -88,12 +91,12 @@ class TestARunningRun:
         for run in runs:
             assert lease.acquire(run.pk) is not None
             set_columns(run, lease_expires_at=Now() - timedelta(seconds=1), crash_count=1)
-        assert sweep_once() >= 3  # runs whose time has already come are hinted too
+        assert sweep_once() >= 3  # runs that are already due get a hint, too
         moments = {again(run).next_wake_at for run in runs}
         assert None not in moments
         assert len(moments) == 3
 
-    def test_is_left_to_its_worker_while_the_lease_is_live(self, workshop: Workshop) -> None:
+    def test_is_left_to_its_worker_until_the_lease_expires(self, workshop: Workshop) -> None:
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         assert sweep_once() == 0
@@ -117,8 +120,8 @@ class TestARunningRun:
         assert again(run).status == RunStatus.RUNNING
 
     def test_is_left_to_its_worker_by_a_delayed_sweep(self, workshop: Workshop) -> None:
-        """No lease could be renewed during the delay, so workers get the first chance; the next
-        sweep takes runs whose lease has still expired."""
+        """No lease could be renewed during the delay, so workers get the first chance. The next
+        sweep takes the runs whose leases were not renewed after that."""
         run = workshop.submit()
         assert lease.acquire(run.pk) is not None
         set_columns(run, lease_expires_at=Now() - timedelta(seconds=1))
@@ -132,7 +135,7 @@ class TestARunningRun:
         sweep_once()
         assert again(run).status == RunStatus.QUEUED
 
-    def test_is_left_to_its_worker_for_two_heartbeats_after_a_long_round(
+    def test_is_left_to_its_worker_for_two_heartbeats_after_a_long_round_of_the_sweeper(
         self, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The sweeper may have waited for a lock under which no lease could be renewed."""
@@ -156,7 +159,7 @@ class TestARunningRun:
             stop.set()
         assert waited_s >= 2 * timing().heartbeat_s
 
-    def test_counts_as_alive_while_its_row_is_locked(self, workshop: Workshop) -> None:
+    def test_is_left_to_its_worker_while_its_row_is_locked(self, workshop: Workshop) -> None:
         """The sweeper skips a locked row; if the whole database is locked, it waits and checks
         again."""
         run = workshop.submit()
@@ -221,7 +224,7 @@ class TestARunBeyondItsDeadline:
         assert not end_if_overdue(run.pk)
         assert again(run).status == RunStatus.QUEUED
 
-    def test_gets_a_new_deadline_with_a_message(self, workshop: Workshop) -> None:
+    def test_gets_a_new_deadline_when_a_person_sends_a_message(self, workshop: Workshop) -> None:
         workshop.employee.run_minutes = 10
         workshop.employee.save()
         workshop.play()

@@ -1,4 +1,4 @@
-"""Upkeep: the sweeper deletes expired sessions once an hour, and keeps valid ones."""
+"""Upkeep: the sweeper deletes expired sessions once an hour, and keeps valid sessions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_session(expires_in: timedelta) -> str:
     return str(store.session_key)
 
 
-def test_expired_sessions_are_deleted_and_valid_ones_stay(world: World) -> None:
+def test_expired_sessions_are_deleted_and_valid_sessions_are_kept(world: World) -> None:
     client: Client = world.client("approver")
     living = {add_session(timedelta(minutes=1)), str(client.session.session_key)}
     expired = [add_session(timedelta(seconds=-1)) for _ in range(3)]
@@ -43,7 +43,7 @@ def test_expired_sessions_are_deleted_and_valid_ones_stay(world: World) -> None:
     assert client.get("/runs/").status_code == 200
 
 
-def test_a_sweeper_deletes_sessions_at_its_start_and_every_hour() -> None:
+def test_a_sweeper_deletes_expired_sessions_when_it_starts_and_every_hour() -> None:
     now = [0.0]
     upkeep = Upkeep(lambda: now[0])
     stays = []

@@ -72,7 +72,7 @@ class Workshop:
         self.play_text(json.dumps({"scripts": [script_entry]}, ensure_ascii=False))
 
     def play_text(self, script: str) -> None:
-        """Set the script of every employee of this provider from YAML, which includes JSON."""
+        """Set the script of every employee of this provider from YAML or JSON."""
         provider = self.employee.provider
         provider.kind = ProviderKind.SCRIPTED
         provider.save()
@@ -80,7 +80,7 @@ class Workshop:
         Employee.objects.filter(provider=provider).update(model=self.employee.model)
 
     def connect(self, url: str, timeout_s: int = 10) -> None:
-        """Let the employee use the model at this address."""
+        """Let the employee use the model server at this address."""
         provider = self.employee.provider
         provider.kind, provider.base_url, provider.api_key = (
             ProviderKind.OPENAI,
@@ -108,13 +108,14 @@ class Workshop:
         return self.drive(self.submit(task, **more))
 
     def drive(self, run: Run) -> Run:
-        """Drive the run in this thread, as one job does, and return it reloaded."""
+        """Drive the run in this thread, as one job does; reload and return the run."""
         advance(run.pk)
         return again(run)
 
     @contextmanager
     def driving(self, run: Run) -> Iterator[threading.Thread]:
-        """Drive the run in a thread during the block, as one job does; wait for its end."""
+        """Drive the run in a thread during the block, as one job does, and wait for the thread to
+        finish."""
         with beside(lambda: advance(run.pk)) as thread:
             yield thread
 
@@ -243,8 +244,8 @@ def passes(run: Run) -> list[Pass]:
 
 
 def die_while_executing(run: Run) -> lease.Lease:
-    """Act as a driver that records a pass and starts the calls that need no approval, but dies
-    before any of them ends. Return its lease."""
+    """Act as a driver that records a pass, starts the calls that need no approval, and dies before
+    any of these calls ends. Return the driver's lease."""
     my_lease = lease.acquire(run.pk)
     assert my_lease is not None
     step = start_driving(my_lease)
@@ -264,8 +265,8 @@ def lose_worker(run: Run) -> Run:
 
 
 def make_due(run: Run) -> Run:
-    """End the run's waiting times: the pause after a provider's failure, and the grace of its
-    approvals."""
+    """End the run's waiting times: the pause after a failure of the provider, and the grace periods
+    of approvals."""
     Run.objects.filter(pk=run.pk).update(next_wake_at=None)
     Approval.objects.filter(run=run, status=ApprovalStatus.APPROVED).update(start_after=Now())
     return again(run)
@@ -284,7 +285,7 @@ def read_everything() -> None:
 @contextmanager
 def beside(*works: Callable[[], object]) -> Iterator[threading.Thread]:
     """Run these functions during the block, each in a thread with its own connection, and wait for
-    their end."""
+    all of them to finish."""
     failures: list[BaseException] = []
 
     def run_one(work: Callable[[], object]) -> None:
@@ -331,8 +332,8 @@ def eventually(holds: Callable[[], bool], seconds: float = 20) -> None:
 
 @contextmanager
 def write_in_flight(workshop: Workshop, recorder: Recorder) -> Iterator[Run]:
-    """Yield a run whose approved write "a" has arrived outside Gadget and waits for its reply. A
-    thread drives the run."""
+    """Yield a run that a thread drives. Its approved write "a" has arrived outside Gadget and waits
+    for a reply."""
     recorder.hold("a")
     workshop.play(asking(call("probe.effect", name="a")))
     run = workshop.work()

@@ -81,8 +81,8 @@ def child_of(run: Run) -> Run:
 
 
 def drive_all(workshop: Workshop, run: Run) -> Run:
-    """Drive the run, then its child runs with their own children, and finally the run again; return
-    the run."""
+    """Drive the run, then its child runs and their children, and finally the run again; return the
+    run."""
     workshop.drive(run)
     for child in Run.objects.filter(parent=run).order_by("pk"):
         drive_all(workshop, child)

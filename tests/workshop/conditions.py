@@ -1,5 +1,5 @@
-"""Real conditions of the tests' database: it is locked, full or read-only. PostgreSQL also reports
-any other error on request."""
+"""Real error conditions of the tests' database: it is locked, full or read-only. PostgreSQL can
+also be told to report any other error."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def be_read_only() -> None:
 
 
 def be_full() -> None:
-    """Keep SQLite's file from growing and then write to it. PostgreSQL only reports a full disk,
-    because the tests must not fill the disk."""
+    """Keep SQLite's file from growing, and then write to it. PostgreSQL only raises the error for a
+    full disk, because the tests must not fill the disk."""
     if connection.vendor == "postgresql":
         say("53100")
     execute("CREATE TABLE filling (text)", "PRAGMA max_page_count = 1", _LARGER_THAN_THE_FILE)
@@ -58,12 +58,12 @@ def say(state: str) -> None:
 
 
 def impatience() -> AbstractContextManager[None]:
-    """In the block, let new connections wait only 50 ms for a lock."""
+    """Let new connections wait only 50 ms for a lock during the block."""
     return _connections_with(_IMPATIENT)
 
 
 def read_only_connections() -> AbstractContextManager[None]:
-    """In the block, let new connections only read."""
+    """Make new connections read-only during the block."""
     return _connections_with(_READ_ONLY)
 
 
@@ -82,7 +82,7 @@ def _connections_with(statements: dict[str, str]) -> Iterator[None]:
         connection.close()
         default = connections["default"]
         if isinstance(default, PostgreSQL):
-            default.close_pool()  # its connections would keep the old settings
+            default.close_pool()  # the pool's connections would keep the old settings
 
 
 @contextmanager

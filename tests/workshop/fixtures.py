@@ -1,5 +1,5 @@
-"""Fixtures for tests of the engine: a workshop on the real database, a recorder as the outside
-world, and a model."""
+"""Fixtures for tests of the engine: a workshop on the real database, a recorder that plays the
+outside world, and a model."""
 
 import logging
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _NO_SYNC = {"sqlite": "PRAGMA synchronous=OFF", "postgresql": "SET synchronous_c
 
 @pytest.fixture(scope="package", autouse=True)
 def commits_do_not_wait_for_the_disk() -> Iterator[None]:
-    """Speed up commits: no test cuts the power, so no commit has to wait for the disk."""
+    """Speed up commits: no test cuts the power, so commits need not wait for the disk."""
     connection_created.connect(_disable_sync)
     yield
     connection_created.disconnect(_disable_sync)
@@ -71,7 +71,8 @@ def workshop(transactional_db: None) -> Iterator[Workshop]:
 
 @pytest.fixture
 def conversation_cache_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Check at each pass that the driver's cache of the conversation equals a newly loaded one."""
+    """Check at each pass that the driver's cache of the conversation equals a cache that is loaded
+    anew."""
     load_new_passes = ConversationCache.load_new_passes
 
     def load_and_compare(cache: ConversationCache, run_id: int) -> None:
@@ -102,7 +103,7 @@ def _delete_all() -> None:
 
 @cache
 def _tables() -> list[str]:
-    """List the tables of all models, with referenced tables last."""
+    """List the tables of all models; tables to which other tables refer come last."""
     cleared = ("django.contrib.auth.", "agents.", "tools.")
     models = [
         model
@@ -114,7 +115,7 @@ def _tables() -> list[str]:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Recorder]:
-    """Provide the outside world for the tests' own tools."""
+    """Provide a recorder that plays the outside world for the tests' own tools."""
     with Recorder() as outside:
         monkeypatch.setenv(RECORDER_VARIABLE, outside.url)
         yield outside
@@ -139,7 +140,7 @@ def lines() -> Iterator[list[str]]:
 
 @pytest.fixture
 def model(workshop: Workshop) -> Iterator[ModelServer]:
-    """Provide a model behind real HTTP for the workshop's employee."""
+    """Provide a model for the workshop's employee that is reached over real HTTP."""
     with ModelServer() as server:
         workshop.connect(server.url)
         yield server

@@ -142,8 +142,8 @@ def _find_calls_without_a_row() -> list[str]:
 
 
 def _find_wrong_digests() -> list[str]:
-    """Find executed calls that differ from what was approved: their current digest is not that of
-    their approval (I2)."""
+    """Find executed calls that differ from what was approved: their current digest is not the
+    digest of their approval (I2)."""
     consumed = Approval.objects.filter(status=ApprovalStatus.CONSUMED).select_related("tool_call")
     wrong = [
         card for card in consumed if compute_digest(card.tool_call, card.preview) != card.digest
@@ -154,15 +154,16 @@ def _find_wrong_digests() -> list[str]:
 
 
 def _find_startable_parked_runs() -> list[int]:
-    """Find parked runs whose approved call could have started long ago: the sweeper should have
-    woken them."""
+    """Find parked runs with an approved call that could have started long ago: the sweeper should
+    have woken these runs."""
     seen = Now() - _CLAIM_TOLERANCE
     approved = Q(
         Q(approvals__after=None) | Q(approvals__after__finished_at__lt=seen),
         approvals__status=ApprovalStatus.APPROVED,
         approvals__start_after__lt=seen,
     )
-    # Asks are left out: their agent starts the call, so the sweeper need not wake the run.
+    # Asks are left out: the agent carries out the action itself, so the sweeper need not wake the
+    # run.
     parked = Run.objects.filter(approved, status__in=PARKED).exclude(origin=Origin.ASK)
     return list(parked.values_list("pk", flat=True).distinct())
 
@@ -175,8 +176,8 @@ def _find_overlong_calls() -> list[int]:
 
 
 def _find_undriven_runs() -> list[int]:
-    """Find queued runs that have been due for too long. This is a fault only while a worker has a
-    free slot."""
+    """Find queued runs that have been due for too long. This is a fault only if a worker has a free
+    slot."""
     due = Q(next_wake_at=None, newest__lt=Now() - _CLAIM_TOLERANCE) | Q(
         next_wake_at__lt=Now() - _CLAIM_TOLERANCE
     )

@@ -1,4 +1,5 @@
-"""The engine's own tools in one explicit list: questions, delegation, large results, titles."""
+"""The engine's own tools in one explicit list: they ask questions, delegate tasks, read large
+results and give runs titles."""
 
 from tools.builtin.employee import AskHuman, Delegate
 from tools.builtin.results import ReadResult

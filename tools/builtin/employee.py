@@ -1,4 +1,5 @@
-"""The tools to ask a person and to delegate a task; their calls wait without occupying a worker."""
+"""The tools that ask a person and that delegate a task. Their calls wait without occupying a
+worker."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Tools in the `results` category: read the rest of a shortened result."""
+"""Tools in the category `results`, with which a model reads the rest of a shortened result."""
 
 from pydantic import BaseModel, Field
 

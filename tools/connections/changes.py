@@ -1,4 +1,5 @@
-"""Changes to an organization's sources and allowed hosts, which bump the version of its tools."""
+"""Changes to an organization's sources and allowed hosts. Each change increases the version of the
+organization's tools, so that every process reloads them."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -15,7 +16,7 @@ from tools.contract import ErrorCode, Level, ToolError
 from tools.network import get_host, read_url
 
 MAX_TOOLS = 5_000
-"""The maximum number of tools of one source."""
+"""The maximum number of tools that one source may have."""
 
 _DESCRIBED_FIELDS = (
     *("title", "tags", "definition", "hash", "accepted_hash", "accepted_definition"),
@@ -72,7 +73,7 @@ class RefreshResult:
 
     Attributes:
         back: tools that are described again.
-        retitled: tools in use whose new title waits for an admin.
+        retitled: tools in use with a new title that an admin has not accepted yet.
         skipped: operations that did not become tools, each with the reason.
     """
 
@@ -85,14 +86,15 @@ class RefreshResult:
 
 
 def bump_tools_version(organization_id: int) -> None:
-    """Make every process reload the organization's tools; call it in the change's transaction."""
+    """Make every process reload the organization's tools; call this in the same transaction as the
+    change."""
     organizations = Source.organization.field.related_model._default_manager
     organizations.filter(pk=organization_id).update(tools_version=F("tools_version") + 1)
 
 
 def save_description(source: Source, found: SourceDescription) -> RefreshResult:
-    """Save the source's current description; tools keep their names, and some changes wait for an
-    admin.
+    """Save the source's current description. Tools keep their names, and some changes wait until an
+    admin accepts them.
 
     The method of an API's operation bounds its level, so a changed definition is accepted
     automatically, unless an admin lowered the level or the level would fall. A changed tool of an
@@ -100,8 +102,8 @@ def save_description(source: Source, found: SourceDescription) -> RefreshResult:
     waits until an admin accepts it; the tool can still be used.
 
     Raises:
-        ToolError: OPERATION_FAILED, the source was deleted or its address changed since `source`
-            was read.
+        ToolError: OPERATION_FAILED, if the source was deleted or its address has changed since
+            `source` was read.
     """
     described, skipped = _select_tools(found)
     with transaction.atomic():
@@ -204,7 +206,8 @@ def is_private_allowed(source: Source) -> bool:
 
 
 def allow_private(source: Source, *, by_superuser: bool = False) -> None:
-    """Allow private addresses for the source's hosts; other tools still need approval for them.
+    """Allow private addresses for the source's hosts; other tools still need approval to reach
+    these hosts.
 
     Unless a superuser allows it, this covers only servers that the installation allows.
     """
@@ -271,7 +274,8 @@ def _lock_source(source: Source) -> Source:
     """Lock the source and return its current row, without its document.
 
     Raises:
-        ToolError: OPERATION_FAILED, the source was deleted or changed since `source` was read.
+        ToolError: OPERATION_FAILED, if the source was deleted or has changed since `source` was
+            read.
     """
     rows = Source.objects.select_for_update(no_key=True).filter(pk=source.pk)
     same = {
@@ -319,7 +323,7 @@ def _update_row(source: Source, row: SourceTool, each: DescribedTool) -> SourceT
     if was_accepted and not source.is_mcp and not is_lowered:
         row.accepted_hash = each.hash
     if row.hash != each.hash:
-        row.plain_params = []  # an admin said this of another definition
+        row.plain_params = []  # an admin chose these for another definition
     if row.hash != each.hash or not source.is_mcp:
         row.level = _carry_over_level(row, each.inferred_level)
     if row.is_chosen and Level(row.level or each.inferred_level).rank < before.rank:

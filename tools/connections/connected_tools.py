@@ -1,4 +1,5 @@
-"""An organization's connected sources; their tools are built without contacting them."""
+"""An organization's connected sources. Their tools are built from stored definitions, without
+contacting the sources."""
 
 from __future__ import annotations
 
@@ -25,13 +26,14 @@ Credentials = Mapping[str, Mapping[str, str]]
 
 
 class ConnectedSource(LoadedSource):
-    """The chosen tools of an organization's source; a tool that cannot be built is withheld.
+    """A source of an organization, with the tools that were chosen; a tool that cannot be built is
+    withheld.
 
     Args:
         rows: the source's chosen tools, at least one. The first start frees these rows; a later
             start loads them again.
-        credentials: the organization's own credentials, by service; its sources get no other
-            credentials.
+        credentials: the organization's own credentials, by service; its sources do not get any
+            other credentials.
         reach: the hosts that the organization's admins allow.
     """
 

@@ -17,12 +17,14 @@ from tools.toolbox.secrecy import hide_secrets_in_error, hide_secrets_in_json
 
 MAX_NAMED = 5
 NO_SYNTAX = "this is neither JSON nor YAML: "
-"""The start of the document reader's message for a text that is neither."""
+"""The beginning of the error that the document reader raises for a text that is neither JSON nor
+YAML."""
 
 
 @dataclass(frozen=True)
 class FetchLimits:
-    """The limits for a source's response: its time, and the size of an API's description."""
+    """The limits for a source's response: the time that it may take, and the size of an API's
+    description."""
 
     seconds: float = 30.0
     document_bytes: int = 64_000_000
@@ -78,8 +80,8 @@ def _describe_mcp(
 
 
 def _describe_adapted(adapted: Sequence[mcp.SkippedTool]) -> Iterator[str]:
-    """Yield a sentence that names the first few tools whose schemas have parts left out; nothing if
-    there are no such tools."""
+    """Yield a sentence that names the first few tools with schema parts that were left out; yield
+    nothing if there are no such tools."""
     if adapted:
         named = "; ".join(f"{each.name}: {each.reason}" for each in adapted[:MAX_NAMED])
         more = f"; and {len(adapted) - MAX_NAMED} more" if len(adapted) > MAX_NAMED else ""
@@ -89,7 +91,7 @@ def _describe_adapted(adapted: Sequence[mcp.SkippedTool]) -> Iterator[str]:
 def _hide_secrets(
     found: SourceDescription, secrets: frozenset[str], forbidden_in_names: frozenset[str]
 ) -> SourceDescription:
-    """Hide the secrets in all texts; skip tools that have one in a name.
+    """Hide the secrets in all texts; skip tools with a secret in a name.
 
     Args:
         forbidden_in_names: the secrets that no name of a tool or param may contain; hiding one
@@ -231,8 +233,8 @@ def _find_server(source: Source, found: openapi.ApiDescription) -> str:
 
 
 def _is_trusted(source: Source, address: str) -> bool:
-    """Return True if requests to the address carry no credentials, or if it has the origin that an
-    admin entered."""
+    """Return True if requests to the address carry no credentials, or if the address has the origin
+    that an admin entered."""
     if source.authentication == AuthenticationMethod.NONE:
         return True
     return bool(source.address and address) and get_origin(read_url(source.address)) == get_origin(
@@ -241,7 +243,8 @@ def _is_trusted(source: Source, address: str) -> bool:
 
 
 def _write_advice(source: Source, found: openapi.ApiDescription, proposed: str) -> str:
-    """Write the admin's next step before the operations can work; empty if there is none."""
+    """Describe what the admin must do next before the operations can work; empty if nothing is left
+    to do."""
     if not (source.base_url or proposed):
         return "The source has no address for its operations. Enter it in the source's settings."
     if not (source.base_url or _is_trusted(source, proposed)):

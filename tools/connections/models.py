@@ -140,30 +140,30 @@ class Source(models.Model):
 
 
 class SourceTool(models.Model):
-    """One tool of a source, as described when the source was last read.
+    """A tool of a source, as it was described when the source was last read.
 
-    It can be granted and called while it is chosen, still described, and its definition is the
-    accepted one.
+    It can be granted and called while it is chosen, the source still describes it, and its current
+    definition is the accepted definition.
 
     Attributes:
         key: the source's own name for the tool: `GET /pets/{id}`, or the name of an MCP tool.
         tool: the name of the tool, e.g. `crm.listContacts`; it never changes, even if the source
             renames it.
         definition: the definition that the tool is built from, as JSON.
-        title: the source's own title for the tool, as last described; no part of the definition,
-            and never used as a name.
+        title: the source's own title for the tool, as last described; it is not part of the
+            definition, and never used as a name.
         accepted_title: the title that an admin accepted, shown as the source's own words; a new
-            title waits for an admin.
+            title is used only after an admin accepts it.
         hash: the hash of the definition.
-        accepted_hash: the hash of the definition that an admin accepted; empty for none. With any
-            other definition, the tool is quarantined.
-        accepted_definition: the last accepted definition, stored while the source describes another
-            one; else empty.
+        accepted_hash: the hash of the definition that an admin accepted; empty if no definition was
+            accepted. With any other definition, the tool is quarantined.
+        accepted_definition: the last accepted definition, while the source describes a different
+            one; otherwise empty.
         inferred_level: the level that the description suggests.
-        level: the level that an admin has set; empty for the inferred one.
-        named_params, plain_params: the paths of params that, as an admin says, name something, such
-            as a recipient or an amount, or name nothing. A changed definition clears
-            `plain_params`.
+        level: the level that an admin has set; empty if the inferred level applies.
+        named_params, plain_params: the paths of params that an admin has declared to name
+            something, such as a recipient or an amount, or to name nothing. A changed definition
+            clears `plain_params`.
         gone_at: when the source stopped describing the tool.
     """
 
@@ -212,7 +212,7 @@ class SourceTool(models.Model):
 
     @property
     def has_waiting_title(self) -> bool:
-        """True if the tool is offered, but its current title is not the accepted one."""
+        """True if the tool is offered, but its current title differs from the accepted title."""
         return self.state == "offered" and self.title != self.accepted_title
 
     @property
@@ -232,7 +232,7 @@ class AllowedHost(models.Model):
         host: in lower case, IDNA form, without a port.
         without_card: reading tools may reach the host without approval.
         may_be_private: the host may have a private address, such as this machine's own.
-        opened_by_superuser: a superuser set `may_be_private`; an admin's choice covers only
+        opened_by_superuser: a superuser set `may_be_private`; if an admin set it, it covers only
             ALLOWED_PRIVATE_HOSTS.
     """
 

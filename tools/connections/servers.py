@@ -19,7 +19,7 @@ def build_server(source: Source, fields: Fields, reach: NetworkAccess) -> Server
     """Build the MCP server of a source; `fields` are the credentials of its service.
 
     Raises:
-        ToolError: UNAUTHORIZED, a field is missing.
+        ToolError: UNAUTHORIZED, if a field is missing.
     """
     require_credentials(source.credentials_service, required_fields(source), fields)
     if source.kind == SourceKind.MCP_STDIO:
@@ -68,8 +68,8 @@ def build_api_connection(source: Source) -> openapi.ApiConnection:
 
 
 def identify_account(source: Source) -> tuple[str, ...]:
-    """Return what identifies the account with which an MCP server is called; secrets are left out,
-    because they may change."""
+    """Return the settings that identify the account with which an MCP server is called. Secrets are
+    left out, because they may change."""
     variables = (f"{name}={field}" for name, field in sorted(source.environment.items()))
     return source.credentials_service, source.authentication, source.key_name, *variables
 

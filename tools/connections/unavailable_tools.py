@@ -1,4 +1,4 @@
-"""Reasons why connected tools cannot be used now."""
+"""The reasons why connected tools cannot be used at the moment."""
 
 from collections.abc import Collection
 
@@ -13,7 +13,8 @@ _REASONS = {
 
 
 def explain_unavailable(organization_id: int, names: Collection[str]) -> dict[str, str]:
-    """Return {tool name: reason as part of a sentence} for tools of the organization's sources.
+    """Return {tool name: reason} for tools of the organization's sources. Each reason is part of a
+    sentence.
 
     Args:
         names: tools that the organization's toolbox lacks; if empty, there is no query.

@@ -13,7 +13,7 @@ from tools.contract.param_words import WORDS, NamedThing
 _IBAN = re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?\b")
 """An IBAN as banks print it, which counts even if its checksum is wrong."""
 FEWEST_DIGITS = 8
-"""The fewest digits of an IBAN; other words in capitals have fewer."""
+"""The minimum number of digits in an IBAN; other words in capitals have fewer digits."""
 _IBAN_IN_ANY_FORM = re.compile(r"\b[a-z]{2}\d{2}(?:[ .,/_-]{0,2}[a-z0-9]){11,30}\b", re.IGNORECASE)
 _CARD = re.compile(r"\b(?:[3-6]\d{3}(?:[ .,/_-]{0,2}\d){9,15}|2[2-7]\d\d(?:[ .,/_-]{0,2}\d){12})\b")
 _WALLET = re.compile(
@@ -24,9 +24,10 @@ _WALLET = re.compile(
 _ENS_NAME = re.compile(r"\b[\w-]{2,60}\.eth\b")
 _BECH32 = re.compile(r"\b(?=[a-z]{1,20}1)([a-z]{1,20})1([02-9ac-hj-np-z]{38,110})\b")
 _INVOICE = re.compile(r"\bln[a-z0-9]{1,20}?1[02-9ac-hj-np-z]{30,}\b", re.IGNORECASE)
-"""Invoices, offers and links of Lightning: an amount may stand before the separator."""
+"""Invoices, offers and links of Lightning, in which an amount may stand before the separator."""
 _BANK_CODE = re.compile(r"[A-Z]{4}([A-Z]{2})[A-Z0-9]{2}(?:[A-Z0-9]{3})?")
-"""The code of a bank (BIC): four letters, its country, its place, and a branch."""
+"""The code of a bank (BIC): four letters for the bank, then its country, its location and, in some
+codes, a branch."""
 _LABEL = re.compile(
     rf"\b(?:({'|'.join(sorted(WORDS[NamedThing.ACCOUNT]))}|sort code)s?)\b"
     r"[\s:#.=(-]{0,3}(?:[a-z]{2,6}\.?[\s:#.=(-]{1,3})?",

@@ -11,13 +11,13 @@ _CANONICAL = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
 )
 MAX_DEPTH = 100
-"""The maximum nesting of lists and objects in a stored value, which recursive code must be able to
-read."""
+"""The maximum depth of nested lists and objects in a stored value. It is limited because recursive
+code must be able to read the value."""
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def canonical_json(value: Any) -> str:
-    """Encode the value as JSON with sorted keys and readable Unicode, without spaces or NaN.
+    """Encode the value as JSON with sorted keys and unescaped Unicode, without spaces or NaN.
 
     Raises:
         ValueError, TypeError: the value is not JSON.
@@ -55,8 +55,8 @@ def _is_too_deep(value: Any) -> bool:
 
 
 def find_unstorable(json_text: str) -> str | None:
-    """Describe the first character that JSON can contain but no database stores; None if there is
-    none."""
+    """Describe the first character in the value that JSON can contain but some database cannot
+    store; None if there is none."""
     if "\\u0000" in json_text and _ESCAPED_NUL.search(json_text):
         return "a text contains a NUL character"
     if json_text.isascii():
@@ -69,7 +69,8 @@ def find_unstorable(json_text: str) -> str | None:
 
 
 def make_storable(value: Any) -> Any:
-    """Replace NUL characters and lone surrogates, which no database stores, with U+FFFD."""
+    """Replace NUL characters and lone surrogates, which not every database can store, with
+    U+FFFD."""
     if isinstance(value, str):
         if value.isascii() and "\0" not in value:
             return value

@@ -49,7 +49,8 @@ PUNYCODE = "xn--"
 
 _EMAIL = re.compile(r"(?<![\w.+'-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
 _AUTHORITY = r"((?:(?!\]\([^\s@)]{0,40}[/#?]|\]\[)[^\s/?#<>\"'\\])+)"
-"""The words of a Markdown link, before `](` or `][`, do not belong to its address."""
+"""The part of an address after its slashes. If the text of a Markdown link looks like an address,
+the part ends before `](` or `][`."""
 _URL = re.compile(rf"\b[a-z][a-z0-9+.-]{{1,20}}:[/\\]{{2,}}{_AUTHORITY}", re.IGNORECASE)
 _SHORT_URL = re.compile(
     rf"(?:\b(?:https?|wss?|ftp):[/\\]?|(?<![\w:/\\])[/\\]{{2}})(?![/\\]){_AUTHORITY}", re.IGNORECASE
@@ -64,24 +65,25 @@ _IPV6 = re.compile(
     re.IGNORECASE,
 )
 _RESERVED_BITS, _FEWEST_COLONS = 125, 7
-"""IPv6 addresses whose first three bits are 0, such as `1::2`, belong to no host; addresses without
-`::` have seven colons."""
+"""IPv6 addresses whose first three bits are 0, such as `1::2`, do not belong to any host. Addresses
+without `::` have seven colons."""
 _PHONE = re.compile(
     r"(?<![\w+.])(?:\+|(?<!\d[ .-])00(?=[1-9]\d{0,2}[ (-]))(\d{1,3}\)?(?:[ /.-]{0,2}(?:\(\d{1,4}\) ?)?\d){6,14})"
     r"(?![\w.,]*\d)(?!\s?(?:[A-Z]{3}\b|[%$€£]))"
 )
-"""A number in international form; with a currency after it, it is an amount."""
+"""A phone number in international form; a number with a currency after it is an amount instead."""
 _FEWEST_DIGITS, _MOST_DIGITS = 9, 15
 _NORTH_AMERICAN_DIGITS = 11
 _HANDLE = re.compile(r"(?<![\w@./\\])@([A-Za-z_][\w.]{2,31})(?![\w(/@])")
 _CRON_WORDS = frozenset(
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly", "@reboot"]
 )
-"""Words that stand for a time in a crontab."""
+"""Words that stand for a time in a crontab, and not for a person."""
 _NAME_FIELDS = frozenset({"host", "hostname", "server"})
-"""Fields whose value is a host even without a dot."""
+"""Names of fields whose value is a host even if it does not contain a dot."""
 NAMELESS_FIELDS = frozenset({"id", "name", "value", "address", "number", "key"})
-"""Fields that say nothing about their value without the field around them."""
+"""Names of fields that say nothing about their value unless the name of the outer field is known,
+too."""
 _HOST_VALUE = re.compile(r"(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
 _LABEL_OR_HOST = re.compile(r"(?:[\w-]{1,63}\.){0,10}[\w-]{2,63}")
 _ADDRESS_IN_NUMBERS = re.compile(
@@ -96,10 +98,10 @@ _LINK = re.compile(
     r"\[([^\[\]]{1,400})\]\(\s*<?([^\s)>]+)|<a\s[^<>]{0,400}?href\s*=\s*[\"']?([^\s\"'>]+)[^<>]{0,400}>([^<]{1,400})",
     re.IGNORECASE,
 )
-"""A link in Markdown or HTML: its words and its address."""
+"""A link in Markdown or HTML: its text and its address."""
 _REFERENCE = re.compile(r"\[([^\[\]]{1,400})\]\[([^\[\]]{0,100})\]")
 _DEFINITION = re.compile(r"^ {0,3}\[([^\[\]]{1,100})\]:\s{0,9}<?([^\s>]+)", re.MULTILINE)
-"""A link in Markdown whose address stands elsewhere, and this address."""
+"""A Markdown link that refers to an address by name, and the definition of this address."""
 _TWO_READINGS = re.compile(
     r"\b[a-z][a-z0-9+.-]{1,20}:[/\\]{2,}[^\s/?#@\\\"'<>]{1,400}"
     r"(?:\\[^\s/]{0,400}|[?#][^\s/=&]{0,400})@[\w.-]{1,400}",
@@ -133,8 +135,8 @@ class Contact:
 
 
 def list_contacts(values: Any) -> tuple[Contact, ...]:
-    """List the contacts in a JSON value in order, each once, at most 200. Of a long text, only the
-    first MAX_TEXT characters are read."""
+    """List the contacts in a JSON value in their order, each once and at most 200. Only the first
+    MAX_TEXT characters of a long text are read."""
     found: dict[tuple[str, str], Contact] = {}
     for field, text in walk_texts(values):
         for contact in _read_contacts(field, text[:MAX_TEXT]):
@@ -243,7 +245,7 @@ def _read_hosts(words: frozenset[str], text: str) -> Iterator[str]:
 
 
 def _find_authorities(text: str) -> Iterator[str]:
-    """Yield the part after the slashes of each web address, as it is written."""
+    """Yield the part of each web address after its slashes, as it is written."""
     if ":" in text:
         yield from (found[1] for found in _URL.finditer(text))
     if ":" in text or "//" in text or "\\\\" in text:
@@ -382,8 +384,8 @@ def describe_likeness(value: str, other: str, *, is_number: bool = False) -> str
     does not.
 
     Args:
-        is_number: True for account numbers and the like, where a single different digit is
-            suspicious; in names such as mail1 and mail2, it is not.
+        is_number: True for account numbers and the like, in which a single different digit is
+            suspicious. In names such as mail1 and mail2 it is not.
     """
     one, two = value.casefold(), other.casefold()
     if one == two or min(len(one), len(two)) < MIN_LENGTH_TO_COMPARE:

@@ -14,7 +14,8 @@ from tools.contract.services import Services
 
 @dataclass(frozen=True)
 class Person:
-    """The user on whose behalf the run works; `id` is empty if no particular user started it."""
+    """The user on whose behalf the run works; `id` is empty if the run was not started by a
+    particular user."""
 
     id: str = ""
     name: str = ""
@@ -45,14 +46,14 @@ class ToolContext:
         organization_id: the tenant; scopes every query of a tool.
         organization_name, user, employee_id, employee_name, run_id, mode: the origin of the call.
         environment: "production", or "development" while DEBUG is on.
-        correlation_id: joins the log lines of one run.
+        correlation_id: links the log lines of one run.
         call_id, idempotency_key: identify this call; every attempt at it has the same key.
         level: the call's level if an admin raised it; None means the tool's own.
         session: data shared by the calls of the run.
         credentials: by service, e.g. credentials["github"]["token"]; their values are removed from
             all output. The credentials of known services are also fields of `services`.
-        reach: the hosts that the call may contact; pass it to `tools.network`, the only way to the
-            network.
+        reach: the hosts that the call may contact; pass it to `tools.network`, through which all
+            network access must go.
         preview: the sealed effect that a person approved; None for a call without approval.
         progress: `progress(fraction, text)` reports progress, with a fraction from 0 to 1.
         earlier_result: returns the full result of an earlier call of the run, by its handle.

@@ -6,17 +6,18 @@ from contextvars import ContextVar
 
 CORRELATION_HEADER = "X-Request-ID"
 META_KEY = f"gadget/{CORRELATION_HEADER}"
-"""The key under which the `_meta` of an MCP call carries the id, because a local program gets no
-headers."""
+"""The key of the id in the `_meta` of an MCP call, which carries the id because a local program
+does not receive headers."""
 OWN_PREFIX = "run-"
-"""The prefix of ids of runs that no request started; an id from a client must not have it."""
+"""The prefix of the ids of runs that were not started by a request; an id from a client must not
+have it."""
 
 _ACCEPTED = re.compile(rf"(?!{OWN_PREFIX})[A-Za-z0-9._-]{{1,64}}")
 _current: ContextVar[str] = ContextVar("correlation_id", default="")
 
 
 def get_correlation_id() -> str:
-    """Return the id of this thread or task; empty if it works for no request and no run."""
+    """Return the id of this thread or task; empty if it does not work for a request or a run."""
     return _current.get()
 
 

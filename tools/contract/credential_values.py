@@ -15,7 +15,7 @@ from tools.contract.param_words import (
 )
 
 MAX_READ = 20_000
-"""Only this many characters of a text are read."""
+"""The maximum number of characters of a text that are read."""
 LONGEST_STAND_IN = 100
 SHORTEST_SECRET, SECRET_LENGTH, SECRET_CLASSES, MAX_WORD = 8, 20, 3, 1_000
 _TOKENS = re.compile(
@@ -38,8 +38,8 @@ _NUMBER_CODE = re.compile(r"\d{3,10}")
 
 
 def is_credential(name: str, value: Any) -> bool:
-    """Return True if the value is a credential: by its own form, or by the name of its param and a
-    form that fits."""
+    """Return True if the value is a credential: by its form alone, or by the name of its param
+    together with a suitable form."""
     if isinstance(value, bool) or not isinstance(value, int | str):
         return False
     text = str(value)[:MAX_READ]
@@ -71,8 +71,8 @@ def has_token(text: str) -> bool:
 
 
 def may_be_secret(value: Any) -> bool:
-    """Return True for one long word of letters and digits, or a shorter one of several kinds of
-    characters, as passwords, tokens and many ids are."""
+    """Return True for one long word of letters and digits, or for a shorter word with several kinds
+    of characters. Passwords, tokens and many ids look like this."""
     if not isinstance(value, str) or len(value) < SHORTEST_SECRET:
         return False
     word = value[:MAX_WORD].removeprefix("Bearer ")

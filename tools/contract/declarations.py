@@ -1,4 +1,5 @@
-"""Rules for a tool's attributes and its methods' results, taken from the contract's annotations.
+"""Rules for a tool's attributes and for the results of its methods, taken from the contract's
+annotations.
 
 The author of a tool may give any attribute any value. Each value is checked and converted when the
 tool is registered and whenever it changes later, so that pages and runs can rely on it.
@@ -50,7 +51,7 @@ class ValueRule:
         """Return the value in its declared type.
 
         Raises:
-            ValueError: it cannot be converted; the message says what is expected.
+            ValueError: the value cannot be converted; the error says what is expected.
         """
         try:
             return self.type.validate_python(value)
@@ -75,8 +76,8 @@ class Declarations:
     Attributes:
         attributes: set by a class or an instance.
         computed: properties.
-        returned: methods, with the rules of their results; None for a method that returns nothing,
-            whose result is dropped.
+        returned: methods, with the rules of their results; None for a method that should return
+            nothing, so that its result is dropped.
         methods: all methods, with the number of their arguments besides `self`.
     """
 
@@ -147,7 +148,7 @@ class Settlement:
 
         Raises:
             InvalidTool: an attribute, a method or a schema is wrong.
-            Exception: whatever the tool's own code raises.
+            Exception: any exception that the tool's own code raises.
         """
         tool, cls = self._tool, type(self._tool)
         _refuse_methods(cls)  # type: ignore[arg-type] # a class is hashable
@@ -181,7 +182,7 @@ class Settlement:
             self.place = name
             module = getattr(getattr(self._tool, name), "__module__", _OWN_CODE)
             if module.startswith(_OWN_CODE) and built == "output_schema":
-                continue  # slow to build, and the schemas of our own tools are tested
+                continue  # it is slow to build, and our own tools' schemas are tested
             try:
                 storable_json(getattr(self._tool, built))
             except (PydanticUserError, ValueError, TypeError) as error:

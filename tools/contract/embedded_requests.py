@@ -1,7 +1,7 @@
 """Detection of HTTP, RPC and GraphQL requests in the params of tools that Gadget does not ship.
 
-A batch endpoint performs the requests in its params, so its own method and grant do not limit what
-it does.
+A batch endpoint performs the requests in its params, so it can do more than its own method and
+grant allow.
 """
 
 import json
@@ -72,8 +72,8 @@ def normalize_name(name: str) -> str:
 def find_embedded_requests(params: Mapping[str, Any]) -> tuple[str, ...]:
     """List requests in params: `DELETE /pets/7`, `call pets.drop`, `GraphQL mutation: dropPet`.
 
-    A request without a method is combined with every method that has no destination, because some
-    APIs use such methods as defaults.
+    A request without a method is combined with every method that stands without a destination,
+    because some APIs use such methods as defaults.
     """
     objects, lists, texts = _flatten(params)
     lone_methods = [
@@ -146,7 +146,8 @@ def _find_method(node: Mapping[str, Any]) -> str:
 
 
 def _find_actions(items: list[Any]) -> Iterator[str]:
-    """Yield `delete {"_id": "7"}` for each item of a list that holds nothing but one action."""
+    """Yield text such as `delete {"_id": "7"}` for each item of the list that consists of a single
+    action."""
     for item in items:
         if isinstance(item, Mapping) and len(item) == 1:
             ((name, target),) = item.items()

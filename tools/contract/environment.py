@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 SHORTEST_SECRET = 6
-"""The fewest characters of a value that counts as a secret, because shorter values also occur in
+"""The minimum length of a value that is treated as a secret, because shorter values also occur in
 ordinary text."""
 
 
@@ -26,7 +26,7 @@ class Environment:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The values that must not appear in any output, except those too short to be
+        """The values that must not appear in any output, except values that are too short to be
         recognized."""
         return collect_secrets(self.credentials)
 

@@ -78,7 +78,8 @@ class ToolError(Exception):
         message: one sentence that quotes the value and says what is wrong.
         parameter, expected, example, recovery_hint: lines of the formatted text; empty ones are
             left out.
-        attempted: False promises that the effect never began, so a failed write changed nothing.
+        attempted: False promises that the effect never began, so that a failed write did not change
+            anything.
         words: the other system's own words, unverified; `message` then ends with them.
 
     Attributes:
@@ -115,7 +116,8 @@ class ToolError(Exception):
 
 
 def settle_error(error: ToolError) -> ToolError:
-    """Return the error if its fields have the declared types, else a copy whose fields do."""
+    """Return the error if its fields have the declared types, else a copy with fields of these
+    types."""
     code, attempted = getattr(error, "code", None), getattr(error, "attempted", None)
     parts = [getattr(error, name, None) for name in _PARTS]
     shown = [*parts, getattr(error, "message", None)]

@@ -10,9 +10,10 @@ from tools.contract.canonical import canonical_json
 from tools.contract.result import ToolResult
 
 MAX_CHARACTERS = 24_000
-"""The longest result of one call that a model receives in full."""
+"""The maximum length of a result that a model receives in full."""
 _LAST_LINE = 300
-"""Characters reserved for the line that names the position and the next step."""
+"""The number of characters reserved for the last line, which names the position and the next
+step."""
 _REST_SHARE = 4
 """The other values of an object may take at most 1 / _REST_SHARE of an excerpt."""
 _NEXT_STEP = "continue with results.read if available; otherwise request less"
@@ -60,8 +61,8 @@ def take_excerpt(result: ToolResult, start: int = 0, longest: int = MAX_CHARACTE
 
 
 def take_rows(result: ToolResult, excerpt: Excerpt) -> Any:
-    """Return the result's data with only the rows of this excerpt; None if it was not cut by
-    rows."""
+    """Return the result's data with only the rows of this excerpt; None if the excerpt was not cut
+    by rows."""
     rows = slice(excerpt.start, excerpt.end)
     if excerpt.unit != "rows" or isinstance(result.data, list):
         return result.data[rows] if excerpt.unit == "rows" else None
@@ -72,7 +73,8 @@ def format_for_model(result: ToolResult, handle: str, next_step: str = _NEXT_STE
     """Format the tool message; a result that is too long is shortened and ends with its handle.
 
     Args:
-        next_step: how to read the rest; `{end}` is replaced with the number of its first piece.
+        next_step: how to read the rest; `{end}` is replaced with the number of the first piece of
+            the rest.
     """
     files = "".join(f"\n{file.describe()}" for file in result.list_files())
     text = result.for_model() or "Done."

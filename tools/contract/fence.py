@@ -1,4 +1,4 @@
-"""Fences, which keep a call from starting its effect once its worker has lost the lease."""
+"""Fences, which prevent a call from starting its effect after its worker has lost the lease."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,12 +10,12 @@ from tools.contract.errors import ErrorCode, ToolError
 
 @dataclass
 class Fence:
-    """A check right before a call's effect begins.
+    """A check that is made immediately before a call's effect begins.
 
     Attributes:
         may_begin: returns False once another worker may have recorded that this call did nothing.
-        is_read: True for a call that only reads: each of its requests counts as its effect.
-            Otherwise, only requests that change something count.
+        is_read: True for a call that only reads: each of its requests is counted as its effect. For
+            any other call, only requests that change something are counted.
         has_begun: True once a counted request has passed.
     """
 

@@ -20,7 +20,7 @@ _ARGUMENT = re.compile(r"(\w+)(?:\s*\([^)]*\))?\s*:\s*(.*)")
 
 
 class FunctionTool(Tool):
-    """A tool that wraps a function; calling the tool calls the function."""
+    """A tool built from a function; calling the tool calls the function."""
 
     def __init__(self, function: Callable[..., Any], **attributes: Any) -> None:
         self.function = function

@@ -1,4 +1,4 @@
-"""Characters that readers cannot see, and text that pushes other text out of sight."""
+"""Characters that readers cannot see, and characters that push other text out of sight."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\
 _SOMETIMES_ORDINARY = "\u200b\u200c\u200d\U000e0067"
 _NOTHING = re.compile("(?!)")
 _ORDINARY_EVERYWHERE = (
-    f"(?<=[{EMOJI}{SELECTORS}🏻-🏿])\u200d(?=[{EMOJI}])"  # joined emoji, such as a family
+    f"(?<=[{EMOJI}{SELECTORS}🏻-🏿])\u200d(?=[{EMOJI}])"  # emoji joined into one, such as a family
     "|(?<=🏴)\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
     "|\U000e0077\U000e006c\U000e0073)\U000e007f"  # the flags of England, Scotland and Wales
 )
@@ -33,13 +33,14 @@ _JOINED_LETTERS = {
     "GUJARATI": "\u0a80-\u0ae3", "ORIYA": "\u0b00-\u0b63", "TAMIL": "\u0b80-\u0bd7", "TELUGU": "\u0c00-\u0c63",
     "KANNADA": "\u0c80-\u0ce3", "MALAYALAM": "\u0d00-\u0d63", "SINHALA": "\u0d80-\u0ddf",
 }  # fmt: skip
-"""The letters and vowel signs between which a joiner or non-joiner belongs to the spelling."""
+"""For each script, the letters and vowel signs between which a joiner or non-joiner is part of the
+spelling."""
 _VIRAMAS = "\u094d\u09cd\u0a4d\u0acd\u0b4d\u0bcd\u0c4d\u0ccd\u0d4d\u0dca"
 """The signs after which a joiner may end a word."""
 _WRITTEN_WITHOUT_SPACES = {
     "THAI": "\u0e01-\u0e4e", "LAO": "\u0e81-\u0ecd", "MYANMAR": "\u1000-\u109f", "KHMER": "\u1780-\u17d3"
 }  # fmt: skip
-"""The letters between which a zero width space separates words."""
+"""For each script, the letters between which a zero width space separates words."""
 HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 ODD_SPACES = frozenset(
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f"
@@ -52,7 +53,7 @@ MARKS_ON_ONE_LETTER = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3})"
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]+)"
 )
-"""Group 1: the marks that a letter may have; group 2: the marks in excess."""
+"""Group 1 matches the marks that a letter may have; group 2 matches the marks in excess."""
 
 
 @lru_cache(maxsize=4096)
@@ -60,7 +61,7 @@ def is_hidden(char: str, keep: str = "\n\t") -> bool:
     """Return True if the character is hidden in every context, unlike emoji selectors.
 
     Args:
-        keep: control characters that the page shows, such as line breaks in a box.
+        keep: control characters that the page displays, such as line breaks in a text box.
     """
     if char.isascii():
         return (char < " " or char == "\x7f") and char not in keep
@@ -100,7 +101,7 @@ def choose_ordinary_pattern(text: str, languages: Collection[str]) -> re.Pattern
 
 @lru_cache(maxsize=256)
 def _build_ordinary_pattern(scripts: frozenset[str]) -> re.Pattern[str]:
-    """Build the pattern of hidden characters that are ordinary in their place: in joined emoji and
+    """Build a pattern for hidden characters that are ordinary in their place: in joined emoji and
     flags, and between letters of these scripts."""
     patterns = [_ORDINARY_EVERYWHERE]
     for script in sorted(scripts):
@@ -136,7 +137,7 @@ def build_token(char: str) -> str:
 
 
 def name_character(char: str) -> str:
-    """Name a character for people: `zero width space`."""
+    """Name a character in words that people understand, such as `zero width space`."""
     return unicodedata.name(char, "control character").lower()
 
 

@@ -11,16 +11,16 @@ from tools.contract.host_endings import LONGER_ENDINGS
 
 MOST_LABELS = 12
 MOST_WORDS = 8
-"""The most words of a label, between hyphens, whose combinations are listed."""
+"""The maximum number of words between a label's hyphens whose combinations are listed."""
 SHORTEST_PIECE = 4
 ALL = "*"
 
 
 class HostName(NamedTuple):
-    """A host's name, divided: `www`, `acme` and `co.uk`.
+    """A host's name, divided into its parts: `www`, `acme` and `co.uk`.
 
     Attributes:
-        before: the labels before the registered one; the domain's owner chooses them.
+        before: the labels before the registered label; the domain's owner chooses them.
         label: the registered label.
     """
 
@@ -46,7 +46,8 @@ def split_host(host: str) -> HostName | None:
 
 
 def list_runs(parts: Sequence[str], fewest: int = 1) -> Iterator[tuple[str, ...]]:
-    """List the runs of neighboring parts, the longest first; each has at least `fewest` parts."""
+    """List the sequences of neighboring parts, the longest first; each has at least `fewest`
+    parts."""
     for size in range(len(parts), fewest - 1, -1):
         for start in range(len(parts) - size + 1):
             yield tuple(parts[start : start + size])

@@ -1,5 +1,5 @@
-"""An index of the contacts in use, to find one that a new contact resembles without comparing them
-all."""
+"""An index of the contacts in use. It finds a contact that a new contact resembles, without
+comparing the new contact with all of them."""
 
 from __future__ import annotations
 
@@ -45,21 +45,23 @@ SHORTEST = {
     RECIPIENT: SHORTEST_NEAR,
     HANDLE: 5,
 }
-"""The minimum length for a comparison letter by letter: of a host, only its registered label
-counts; of an email address, the part before the host."""
+"""The minimum length for a comparison letter by letter: of a host, only the registered label is
+counted; of an email address, the part before the host."""
 MAX_COMPARED = 100
-"""The most contacts of one key that are compared."""
+"""The maximum number of contacts with one key that are compared."""
 MOST_NEAR = 2
-"""If more contacts than this differ from a new one by one character, as in a series, none is
-named."""
+"""If more contacts than this differ from a new contact by one character, as in a series, none of
+them is named."""
 COMMON = 3
-"""A word is common, and says nothing, if it is in hosts of this many owners."""
+"""A word that is in the hosts of this many owners is common, and does not connect a host to any
+owner."""
 SHORTEST_LABEL = 3
 SHORTEST_JOINED = 6
 """The minimum length of a label that is recognized beside other letters without a hyphen, even if
 other labels begin or end with it."""
 SHORTEST_WITH_ENDS, START, END = 20, 6, 4
-"""People compare only the first 6 and the last 4 characters of accounts with 20 or more."""
+"""In accounts of 20 or more characters, people compare only the first 6 and the last 4
+characters."""
 OTHER_ENDING, CONTAINS = "has another ending than", "contains the name of"
 SAME_ENDS = "begins and ends like"
 LOOK, LABEL, ENDS = "look", "label", "ends"
@@ -67,14 +69,15 @@ _Key = tuple[str, ...]
 
 
 class Likeness(NamedTuple):
-    """A new contact's likeness to one in use: `differs by one character from` it."""
+    """A new contact's likeness to a contact in use, for example `differs by one character from`."""
 
     words: str
     other: str
 
 
 class KnownContacts:
-    """Contacts in use, each under several keys; a similar contact shares at least one key."""
+    """Contacts in use, each stored under several keys; a similar contact has at least one of these
+    keys."""
 
     def __init__(self) -> None:
         self._known: set[_Key] = set()
@@ -88,8 +91,8 @@ class KnownContacts:
         return len(self._known)
 
     def add(self, kind: str, value: str) -> None:
-        """Add a contact: a host by its registered domain, an email address together with its
-        host."""
+        """Add a contact: a host is added by its registered domain, and an email address together
+        with its host."""
         if kind in (HOST, EMAIL):
             self._add_host(value.rpartition("@")[2])
         if kind != HOST and (kind, value) not in self._known:
@@ -153,7 +156,7 @@ class KnownContacts:
         )
 
     def _find_near(self, scope: _Key, text: str, value: str) -> Likeness | None:
-        """Find a contact that differs by one character, unless more than MOST_NEAR do."""
+        """Find a contact that differs by one character, unless more than MOST_NEAR contacts do."""
         kind = scope[0]
         if len(text) < SHORTEST[kind]:
             return None
@@ -197,7 +200,8 @@ class KnownContacts:
 
 
 def _split(kind: str, value: str) -> tuple[str, str]:
-    """Divide a contact into the part that must be equal and the part to compare."""
+    """Divide a contact into the part that must be equal and the part that is compared letter by
+    letter."""
     if kind == HOST:
         label, _, ending = value.partition(".")
         return ending, label
@@ -208,7 +212,8 @@ def _split(kind: str, value: str) -> tuple[str, str]:
 
 
 def _compare(kind: str, value: str, other: str) -> str:
-    """Describe how a contact differs from another by one character; empty if it does not."""
+    """Describe how a contact differs from another by one character; empty if the difference is not
+    exactly one character."""
     if kind == RECIPIENT:
         return ONE_APART if is_one_letter_apart(value, other) else ""
     text, near = _split(kind, value)[1], _split(kind, other)[1]

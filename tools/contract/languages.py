@@ -21,7 +21,7 @@ SCRIPTS = {
     "zh": CJK, "ja": CJK, "ko": CJK,
 }  # fmt: skip
 """The script of each language that is not written in Latin letters, by its code. The first language
-of a script stands for it."""
+of a script represents the script."""
 _EAST_ASIAN = frozenset(
     {
         *("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC"),
@@ -31,7 +31,7 @@ _EAST_ASIAN = frozenset(
 
 
 def get_main_code(code: str) -> str:
-    """Return the language of a code without country and script: `de` for `de-CH`."""
+    """Return the language of a code, without its country and script: `de` for `de-CH`."""
     return code.replace("_", "-").partition("-")[0].lower()
 
 
@@ -41,7 +41,7 @@ def name_scripts(languages: Collection[str]) -> frozenset[str]:
 
 
 def find_language(script: str) -> str:
-    """Find the code of the language that stands for a script; empty for Latin."""
+    """Find the code of the language that represents a script; empty for Latin."""
     return next((code for code, name in SCRIPTS.items() if name == script), "")
 
 
@@ -64,14 +64,15 @@ def count_scripts(text: str) -> dict[str, int]:
 
 @cache_by_text
 def find_main_script(text: str) -> str:
-    """Find the script of most of the text's letters; empty without letters."""
+    """Find the script to which most of the text's letters belong; empty if the text has no
+    letters."""
     counts = count_scripts(text)
     return max(counts, key=lambda name: counts[name], default="")
 
 
 def may_be_east_asian(text: str, languages: Collection[str]) -> bool:
-    """Return True if one of the languages is Chinese, Japanese or Korean, or the text has letters
-    of theirs; in such texts, fullwidth Latin letters and signs are ordinary."""
+    """Return True if one of the languages is Chinese, Japanese or Korean, or if the text has
+    letters of these languages. In such texts, fullwidth Latin letters and signs are ordinary."""
     return CJK in name_scripts(languages) or any(
         char.isalpha() and name_script(char) == CJK and not _is_latin(char) for char in set(text)
     )

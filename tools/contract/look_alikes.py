@@ -1,4 +1,4 @@
-"""The look of a text: texts that readers can confuse have the same look.
+"""The look of a text. Texts that readers can confuse with each other have the same look.
 
 Which letters and punctuation look alike is taken from Unicode's confusables (UTS 39).
 """
@@ -20,7 +20,7 @@ SMALL_CAPITALS = dict(zip(_SMALL_CAPITALS[::2], _SMALL_CAPITALS[1::2], strict=Tr
 LOOKS = {**TWINS, **SMALL_CAPITALS, "ї": "i", "χ": "x", "Ԛ": "Q"}
 """Maps a character to the ASCII characters that it looks like."""
 STROKES = re.compile("[\u0334-\u0338\u20d2\u20d3\u20d8-\u20da\u20dd-\u20e2\u20e4-\u20ef]")
-"""Marks that strike a letter out or enclose it."""
+"""Combining marks that strike a letter out or enclose it."""
 LEET = {"0": "o", "1": "l", "3": "e", "4": "a", "5": "s", "7": "t", "8": "b", "@": "a", "$": "s"}
 _LEET_IN_WORD = re.compile(rf"(?<=[^\W\d_])[{''.join(LEET)}](?=[^\W\d_])")
 ALIKE_IN_NAMES = str.maketrans({"I": "l", "1": "l", "|": "l", "0": "o", "O": "o"})
@@ -28,11 +28,11 @@ SHORTEST_JOINED = 6
 LONGEST_LOOK = 100
 _LOWEST_ACCENT = 200
 """The lowest combining class of marks above and below letters, such as accents. Vowel signs and
-tone marks of other scripts have lower ones, and distinguish words."""
+tone marks of other scripts have lower classes, and distinguish words."""
 
 
 def fold_characters(text: str) -> str:
-    """Replace each character by the ASCII characters that it looks like, if there are any.
+    """Replace each character with the ASCII characters that it looks like, if it looks like any.
 
     Digits of all scripts and styles become 0 to 9; strokes through letters and invisible characters
     disappear. Accents stay, as separate characters.
@@ -48,7 +48,7 @@ def _fold_character(char: str) -> str:
     if char.isascii():
         return char
     if (digit := unicodedata.digit(char, None)) is not None:
-        return str(digit)  # before LOOKS, where some zeros look like an O
+        return str(digit)  # must come before LOOKS, where some zeros look like an O
     if unicodedata.category(char) == "Cf" or char in BLANKS:
         return ""
     return STROKES.sub("", LOOKS.get(char, char))
@@ -98,8 +98,8 @@ def simplify_look(look: str) -> str:
 
 
 def is_one_apart(one: str, two: str) -> bool:
-    """Return True if one insertion, deletion, replacement or swap of neighbors makes the texts the
-    same."""
+    """Return True if one insertion, deletion, replacement or swap of neighboring characters makes
+    the texts equal."""
     short, long = (one, two) if len(one) <= len(two) else (two, one)
     if len(long) - len(short) > 1:
         return False

@@ -1,4 +1,4 @@
-"""Names that differ a little: in one letter or in their last words.
+"""Names that differ only a little: in one letter or in their last words.
 
 A name's look (`look_alikes.py`) already unites spellings that readers cannot tell apart.
 """
@@ -16,25 +16,26 @@ from tools.contract.look_alikes import compute_look, fold_characters, is_one_apa
 SHORTEST_NEAR = 5
 SHORTEST_NEAR_OTHER = 10
 """The minimum length of looks that are compared letter by letter. It is higher for scripts without
-capitals, in which a character is a syllable or a word, or most names are short."""
+capitals, because in these a character is a syllable or a word, or most names are short."""
 SHORTEST_STEM = 4
 LONGEST_ENDING = 4
-"""The most letters of a short last word, such as a legal form."""
+"""The maximum number of letters in a short last word, such as a legal form."""
 LONGEST_CODE = 3
-"""The most letters of a word that is too short to be compared letter by letter, such as `EU`."""
+"""The maximum number of letters in a word that is too short to be compared letter by letter, such
+as `EU`."""
 LONGEST_ARTICLE = 3
 MOST_TURNED = 4
-"""The most words of a name that are compared in another order."""
+"""The maximum number of words in a name that is also compared with its words in another order."""
 SHORTEST_CONTRACTION = 3
 MOST_ENDINGS = 3
-"""The maximum number of last words, in both names together, in which names with the same stem may
+"""The maximum number of last words, in both names together, by which names with the same stem may
 differ."""
 _COUNTER = re.compile(r".*\d.*|.|[ivxlc]{1,4}", re.DOTALL | re.IGNORECASE)
-"""A word that counts: one with a digit, a single letter, a Roman numeral."""
+"""A word that numbers things: a word with a digit, a single letter, or a Roman numeral."""
 
 
 class NameKeys(NamedTuple):
-    """The parts of a look by which names that differ in one character are found.
+    """The parts of a look that are used to find names that differ in one character.
 
     Each part has up to two thirds of the characters. One edit leaves at least one part unchanged.
 
@@ -50,10 +51,11 @@ class NameKeys(NamedTuple):
 
 
 class NameDifference(NamedTuple):
-    """The words in which two names differ, without the words that both have before and after.
+    """The words in which two names differ, without the words that both names have before and after
+    them.
 
     Attributes:
-        stem: the words that both names have before.
+        stem: the words that both names have before the different words.
         is_at_end: True if no words follow.
     """
 
@@ -93,8 +95,8 @@ def compute_stem(name: str) -> str:
 
 
 def compute_keys(look: str, length: int | None = None) -> NameKeys:
-    """Compute the keys of a look; with a length, those that find looks of that length which differ
-    by one edit."""
+    """Compute the keys of a look. If a length is given, the keys find looks of that length that
+    differ by one edit."""
     length = len(look) if length is None else length
     third, most = max(length - 1, 0) // 3, length * 2 // 3
     start = len(look) - third
@@ -102,13 +104,13 @@ def compute_keys(look: str, length: int | None = None) -> NameKeys:
 
 
 def list_keys(look: str) -> Iterator[NameKeys]:
-    """List the keys that find all looks which differ by one edit."""
+    """List the keys that find all looks that differ by one edit."""
     for length in range(len(look) - 1, len(look) + 2):
         yield compute_keys(look, length)
 
 
 def list_keys_after_articles(look: str) -> Iterator[NameKeys]:
-    """List the keys that find all looks with one more short word at the start."""
+    """List the keys that find all looks that have one more short word at the start."""
     return (compute_keys(look, len(look) + more) for more in range(1, LONGEST_ARTICLE + 1))
 
 
@@ -132,8 +134,8 @@ def compare_words(one: str, other: str) -> NameDifference:
 
 
 def is_one_letter_apart(one: str, other: str) -> bool:
-    """Return True if the looks of two names differ in one letter; an extra word does not count, nor
-    does a difference between short words or numbers, as in a series."""
+    """Return True if the looks of two names differ in one letter. An extra word does not count, and
+    a difference between short words or between numbers, as in a series, does not count either."""
     look, near = compute_look(one), compute_look(other)
     if look == near or not (can_be_near(look) and can_be_near(near) and is_one_apart(look, near)):
         return False
@@ -177,7 +179,7 @@ def is_abbreviation(difference: NameDifference) -> bool:
 
 
 def list_turned(name: str) -> Iterator[str]:
-    """List a short name with its words in other orders: reversed or rotated."""
+    """List the variants of a short name with its words in another order: reversed or rotated."""
     words = split_words(name)
     if 1 < len(words) <= MOST_TURNED:
         yield " ".join(words[::-1])
@@ -191,13 +193,13 @@ def is_turned(one: str, other: str) -> bool:
 
 
 def is_series(difference: NameDifference) -> bool:
-    """Return True if the names differ only in words that count, such as `Store 7` and `Store 8`."""
+    """Return True if the names differ only in words that number things: `Store 7` and `Store 8`."""
     words = (*difference.one, *difference.other)
     return bool(difference.one and difference.other) and all(map(_COUNTER.fullmatch, words))
 
 
 def is_between_codes(difference: NameDifference) -> bool:
-    """Return True if the names differ in one short word, such as `Acme EU` and `Acme UK`."""
+    """Return True if the names differ only in one short word, as in `Acme EU` and `Acme UK`."""
     return difference.is_one_word and all(
         len(word) <= LONGEST_CODE for word in (*difference.one, *difference.other)
     )

@@ -45,12 +45,13 @@ _LOOSE_NAMES = _split_words(
     "target destination dest remote peer site page link source src origin redirect upstream feed gateway address "
     "addr where location mirror image repository repo query q"
 )
-"""Names of params in which any value like a host counts as one, even with a rare ending."""
+"""Names of params in which any value that looks like a host is treated as a host, even with a rare
+ending."""
 _FILE_OR_FIELD_NAMES = _split_words(
     "path file filename filepath folder directory dir field column property sort order orderby select expand include "
     "fields columns properties"
 )
-"""Params with these names may hold `README.md` or `user.id`, which look like hosts."""
+"""Names of params that may hold `README.md` or `user.id`, which look like hosts."""
 _NO_DOMAINS = _split_words("js ts gz db cs")
 """Two-letter endings that are not country codes."""
 _COMMON_DOMAINS = _split_words(
@@ -214,7 +215,8 @@ def _find_hosts(text: str, name: str, *, is_named: bool) -> Iterator[str]:
 
 
 def _decode_variants(text: str) -> Iterator[str]:
-    """Yield the text as other programs may read it: ignored characters removed, escapes decoded."""
+    """Yield the text in the forms in which other programs may read it: without ignored characters,
+    and with escapes decoded."""
     for _ in range(_DECODINGS):
         text = _CONTROLS.sub("", text if text.isascii() else _fold(text)).strip()
         yield text
@@ -286,7 +288,7 @@ def _is_ipv6(text: str) -> bool:
 
 
 def _normalize_host(authority: str) -> str:
-    """Return the host if every program reads the same one, else the text in quotes, shortened."""
+    """Return the host if every program reads the same host, else the text in quotes, shortened."""
     trimmed = authority.rstrip(_TRAILING_PUNCTUATION)
     if _is_ipv6(trimmed):
         return str(ip_address(trimmed))

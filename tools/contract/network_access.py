@@ -43,7 +43,7 @@ class PrivateHosts:
         return any(entry.covers(server, address) for entry in self.entries)
 
     def may_cover(self, host: str, address: IPv4Address | IPv6Address | None) -> bool:
-        """Return True if an entry might allow some server of the host.
+        """Return True if an entry might allow a server of this host.
 
         A name can resolve to an address in any network; addresses are checked on connecting.
 
@@ -64,9 +64,9 @@ class NetworkAccess:
 
     Attributes:
         allowed: hosts that need no approval and may be the target of a redirect.
-        private: hosts that a superuser allows at private and loopback addresses.
-        requested: hosts that an admin wants to allow at such addresses; they also need an entry in
-            `installation`.
+        private: hosts that a superuser allows to have private and loopback addresses.
+        requested: hosts that an admin wants to allow to have such addresses; they also need an
+            entry in `installation`.
         installation: servers at private addresses that the owner of the installation allows.
     """
 

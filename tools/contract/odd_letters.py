@@ -1,5 +1,5 @@
-"""Letters and digits that pass for others: mixed alphabets, digits of other scripts, letters in
-disguise, and letters that reverse the order of the text around them."""
+"""Letters and digits that pass for other letters and digits: mixed alphabets, digits of other
+scripts, letters in disguise, and letters that reverse the order of the text around them."""
 
 # ruff: noqa: RUF001 - the tables consist of such letters
 from __future__ import annotations
@@ -28,7 +28,8 @@ KINDS = MIXED, DISGUISED, ENCLOSED, STRUCK, DIGITS, TURNED, SIGNS = (
     "signs of another kind",
 )
 MOST_PARTS = 500
-"""The maximum number of parts of one kind that are found in one text; more would not help a reader.
+"""The maximum number of parts of one kind that are reported for one text; more parts would not help
+a reader.
 """
 LATIN, GREEK, STYLED = "LATIN", "GREEK", "STYLED"
 NEUTRAL = frozenset(
@@ -38,18 +39,20 @@ NEUTRAL = frozenset(
         *("COMBINING", "UNKNOWN"),
     }
 )
-"""Alphabets that mix with Latin letters in ordinary words, and characters of no alphabet."""
+"""Alphabets that occur beside Latin letters in ordinary words, and characters that do not belong to
+an alphabet."""
 WORD = re.compile(r"[^\W\d_](?:[^\W\d_]|[\u0300-\u036f])*")
 SHORTEST_MIX_WITH_GREEK = 3
-"""The fewest letters of a word in which Greek letters among Latin ones are odd. Shorter words count
-as formulas: Δx, αβ."""
+"""The minimum number of letters in a word in which Greek letters among Latin letters are odd.
+Shorter words are taken for formulas: Δx, αβ."""
 WEAK = frozenset(SMALL_CAPITALS) | frozenset("гνιυ")
 """Letters that only resemble a Latin letter; a word that contains one does not pass for Latin."""
 LIGATURES = frozenset(map(chr, range(0xFB00, 0xFB07)))
 DOTLESS = frozenset("ıȷ")
 _TURKISH = re.compile("[ğĞşŞİ]")
 FIRST_RARE_LATIN = "\u0180"
-"""Latin letters before this one belong to the spelling of many languages: ø, ł, æ."""
+"""The first rare Latin letter. Latin letters before it are part of the spelling of many languages:
+ø, ł, æ."""
 _ROMAN_NUMBER = re.compile("M{0,4}(?:CM|CD|D?C{0,4})(?:XC|XL|L?X{0,4})(?:IX|IV|V?I{0,4})")
 _ENCLOSED = "Ⓐ-ⓩ⒜-⒵\U0001f110-\U0001f169\U0001f170-\U0001f189"
 _ENCLOSED_LETTER = re.compile(f"[{_ENCLOSED}]")
@@ -60,21 +63,24 @@ _REGIONAL_LETTERS = re.compile("[\U0001f1e6-\U0001f1ff]+")
 _FLAGS_WITHOUT_HOSTS = frozenset(
     {"bl", "bq", "cp", "dg", "ea", "eh", "ic", "mf", "ta", "um", "un", "xk"}
 )
-"""Flags whose country codes are not endings of hosts."""
+"""The codes of flags that are not endings of hosts."""
 _FULLWIDTH = re.compile("[\uff21-\uff5a]+")
 SHORTEST_STYLED = 3
-"""The fewest letters of a word that is odd because it is wholly in bold, script or the like."""
+"""The minimum number of letters in a word that is odd because all its letters are bold, script or
+the like."""
 _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"\S+")
 _TURNED_NUMBERS = re.compile("(?<![\u0590-\u08ff])([\u0590-\u08ff]{1,40})[^\\S\n]{1,9}[0-9]{1,40}")
 _LAST_NUMBER = re.compile(r"[0-9][0-9.,]*[^0-9\n]*$")
 FURTHEST_NUMBER = 12
-"""The most characters between a number and the letters that swap it with the next number."""
+"""The maximum number of characters between a number and the letters that swap it with the next
+number."""
 FEWEST_OF_A_SENTENCE = 4
-"""With fewer letters, a text that begins right to left does not count as a sentence."""
+"""The minimum number of letters in a sentence: a shorter text that begins right to left is not
+treated as a sentence."""
 SHORTEST_IMITATION = 5
-"""The fewest letters of a word in lower case that is odd because each of its letters has a Latin
-twin: in other alphabets, shorter words of such letters are common."""
+"""The minimum number of letters of a word in lower case that is odd because each of its letters has
+a Latin twin. In other alphabets, shorter words of such letters are common."""
 LEFTWARD_SCRIPTS = frozenset({ARABIC, "HEBREW", "THAANA"})
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
 
@@ -87,7 +93,7 @@ class OddPart:
         start: where it begins.
         end: where it ends.
         letters: its odd characters.
-        kind: one of KINDS, as words for people.
+        kind: one of KINDS, in words shown to people.
     """
 
     start: int
@@ -126,7 +132,7 @@ def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
 @lru_cache(maxsize=4096)
 def name_alphabet(char: str) -> str:
     """Name the alphabet, e.g. `CYRILLIC`; `STYLED` for styled ASCII letters, empty for characters
-    of no alphabet."""
+    that do not belong to an alphabet."""
     first = unicodedata.name(char, "UNKNOWN").partition(" ")[0]
     is_numeral = unicodedata.category(char) == "Nl"
     if first in NEUTRAL or not (char.isalpha() or is_numeral):
@@ -138,8 +144,8 @@ def name_alphabet(char: str) -> str:
 
 @cache_by_text
 def passes_for_latin(word: str) -> bool:
-    """Return True if every letter has a Latin twin. A single Greek letter does not count, because
-    formulas have such letters."""
+    """Return True if every letter has a Latin twin. A single Greek letter does not pass for Latin,
+    because formulas contain such letters."""
     alphabets = _list_alphabets(word)
     if len(alphabets) != 1 or alphabets & {LATIN, STYLED} or (GREEK in alphabets and len(word) < 2):
         return False
@@ -150,7 +156,8 @@ def passes_for_latin(word: str) -> bool:
 
 @cache_by_text
 def _nearly_passes_for_latin(word: str) -> bool:
-    """Return True if every letter resembles a Latin one, and most of them have a Latin twin."""
+    """Return True if every letter resembles a Latin letter, and most of the letters have a Latin
+    twin."""
     letters = [unicodedata.normalize("NFD", char)[0] for char in word if char.isalpha()]
     twins = sum(passes_for_latin(char) for char in letters if char not in WEAK)
     return (
@@ -161,8 +168,8 @@ def _nearly_passes_for_latin(word: str) -> bool:
 
 
 def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
-    """Find words that mix alphabets, and words that imitate Latin ones, among Latin words or alone
-    as a name or code."""
+    """Find words that mix alphabets, and words that imitate Latin words, either among Latin words
+    or alone as a name or code."""
     alphabets_of_text = {name_alphabet(char) for char in set(text)} - {""}
     if not alphabets_of_text - {LATIN}:
         return
@@ -211,8 +218,8 @@ def _is_code_in_disguise(text: str, words: Sequence[str]) -> bool:
 
 
 def _list_honest_words(words: Sequence[str], passing: Sequence[bool]) -> frozenset[int]:
-    """List the places of words in a row of words of one alphabet of which at least one cannot pass
-    for Latin. Such a row is an honest name or phrase in that alphabet."""
+    """List the places of honest words. Neighboring words of one alphabet are honest if at least one
+    of them cannot pass for Latin: together they are a name or phrase in that alphabet."""
     honest: set[int] = set()
     for _, row in groupby(range(len(words)), key=lambda place: _list_alphabets(words[place])):
         places = list(row)
@@ -222,7 +229,7 @@ def _list_honest_words(words: Sequence[str], passing: Sequence[bool]) -> frozens
 
 
 def _is_word_of_numerals(word: str) -> bool:
-    """Return True if the word consists of Roman numerals but is no number, such as `ⅾⅰⅿ`."""
+    """Return True if the word consists of Roman numerals but is not a number, such as `ⅾⅰⅿ`."""
     return all(unicodedata.category(char) == "Nl" for char in word) and not (
         _ROMAN_NUMBER.fullmatch(unicodedata.normalize("NFKC", word).upper())
     )
@@ -233,8 +240,8 @@ def _list_alphabets(word: str) -> frozenset[str]:
 
 
 def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
-    """Return the letters outside the word's main alphabet. Greek letters in a Latin word count only
-    if they look like other letters, and not in short words, which are formulas."""
+    """Return the letters outside the word's main alphabet. Greek letters in a Latin word are odd
+    only if they look like other letters, and never in short words, which are formulas."""
     counts = {name: sum(name_alphabet(char) == name for char in word) for name in alphabets}
     main = max(alphabets, key=lambda name: (counts[name], name == LATIN))
     odd = frozenset(char for char in word if name_alphabet(char) not in ("", main))
@@ -282,7 +289,8 @@ def _is_styled_word(word: str, text: str, languages: Collection[str]) -> bool:
 
 
 def _are_flags(letters: str) -> bool:
-    """Return True if the regional letters are the flags of countries, two letters for each."""
+    """Return True if the regional letters are flags of countries; each flag consists of two
+    letters."""
     plain = "".join(chr(ord(char) - ord(_FIRST_REGIONAL) + ord("a")) for char in letters)
     pairs = [plain[at : at + 2] for at in range(0, len(plain), 2)]
     return all(pair in ENDINGS or pair in _FLAGS_WITHOUT_HOSTS for pair in pairs)

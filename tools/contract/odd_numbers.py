@@ -1,5 +1,5 @@
-"""Numbers with unusual characters: digits of mixed scripts, in circles or raised, look-alike
-letters for digits, and look-alike separators."""
+"""Numbers with unusual characters: digits of mixed scripts, digits that are circled or raised,
+letters that look like digits, and look-alike separators."""
 
 # ruff: noqa: RUF001 - the tables consist of such characters
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIGIT_SCRIPTS = {
     **dict.fromkeys(("ARABIC-INDIC", "EXTENDED"), ARABIC),
     **dict.fromkeys(("FULLWIDTH", "IDEOGRAPHIC", "HANGZHOU"), CJK),
 }
-"""Maps the first word of digits' Unicode names to their script, where the two differ."""
+"""Maps the first word of a digit's Unicode name to the digit's script, where the two differ."""
 _DIGIT_LOOKS = frozenset("0123456789OolI")
 _ZERO_LOOKS = frozenset("Oo")
 _FIGURE_LOOKS = frozenset("OoIl")
@@ -39,7 +39,8 @@ _ORDINARY_SEPARATORS = frozenset("’‘‛′″‐‑‒–—−×÷∕⁄∶
 _SEPARATOR_NAMES = frozenset({"COMMA", "STOP", "SEPARATOR"})
 _TEN = 10
 _SHORTEST_NUMBER = 3
-"""In shorter numbers, a look-alike letter at the start belongs to a name, as in O2."""
+"""The minimum length of a number that may begin with a look-alike letter. In anything shorter, the
+letter belongs to a name, as in O2."""
 
 
 def find_odd_numbers(
@@ -71,7 +72,8 @@ def find_odd_numbers(
 
 
 def _find_odd_figures(text: str, start: int, end: int, usual: Collection[str]) -> frozenset[str]:
-    """Return the characters of a number that pass for its digits; none if it is ordinary."""
+    """Return the characters of a number that pass for its digits; empty if the number is
+    ordinary."""
     number = text[start:end]
     if number.isascii():
         return frozenset()

@@ -1,5 +1,4 @@
-"""Look-alike signs beside figures, and characters that pass for figures or minus signs in
-amounts."""
+"""Look-alike signs beside digits, and characters that pass for digits or minus signs in amounts."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ _CURRENCIES = "".join(
 )
 _CURRENCY = rf"(?:[{_CURRENCIES}]|[A-Z]{{3}}(?![A-Za-z]))"
 _LETTERS = "OoIl|"
-"""The letters and the sign that are read as the figures 0 and 1."""
+"""The letters and the sign that are read as the digits 0 and 1."""
 _AMOUNT = re.compile(
     rf"\(?[+-]?\s?{_CURRENCY}?\s?[+-]?(?P<figures>[\d{_LETTERS}][\d{_LETTERS}.,'\s]*?)"
     rf"(?P<sign>[+-]?)(?P<unit>\s?l)?\s?(?:{_CURRENCY}|%)?\)?"
@@ -41,13 +40,14 @@ _BESIDE_CURRENCY = re.compile(
 
 
 def find_led_numbers(text: str) -> Iterator[Found]:
-    """Yield the numbers beside a currency that begin with a letter read as a figure: `€l00`."""
+    """Yield the numbers beside a currency that begin with a letter that is read as a digit:
+    `€l00`."""
     for found in _BESIDE_CURRENCY.finditer(text):
         yield found.start(), found.end(), frozenset(found[0]) & frozenset(_LETTERS)
 
 
 def find_odd_signs(text: str, languages: Collection[str]) -> Iterator[Found]:
-    """Yield the signs beside figures that pass for other signs, such as a fullwidth dollar sign.
+    """Yield the signs beside digits that pass for other signs, such as a fullwidth dollar sign.
 
     Args:
         languages: codes of the languages in which such texts are ordinarily written, e.g. `ja`.
@@ -68,8 +68,8 @@ def find_odd_signs(text: str, languages: Collection[str]) -> Iterator[Found]:
 
 
 def find_odd_amount(text: str, languages: Collection[str]) -> frozenset[str]:
-    """Find the characters of an amount that are read as other figures or signs: Roman numerals,
-    letters such as O, and dashes that pass for a minus. Empty if the text is no amount."""
+    """Find the characters of an amount that are read as other digits or signs: Roman numerals,
+    letters such as O, and dashes that pass for a minus. Empty if the text is not an amount."""
     if len(text) > LONGEST_AMOUNT:
         return frozenset()
     numerals = frozenset(char for char in text if get_kind(char) == ROMAN)
@@ -111,7 +111,7 @@ def _is_currency(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _read_plainly(char: str) -> str:
-    """Return what a reader takes a character of an amount for: a figure, letter or sign."""
+    """Return the digit, letter or sign for which a reader takes a character of an amount."""
     if char.isascii():
         return char
     plain = unicodedata.normalize("NFKC", char)

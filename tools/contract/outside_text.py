@@ -1,5 +1,5 @@
-"""Texts that others chose, such as the name of another system's tool: their type, and their quoted
-form for plain text."""
+"""Texts that others chose, such as the name of another system's tool: the type of such texts, and
+their quoted form for plain text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _QUOTES = frozenset({"Pi", "Pf"})
 
 class OutsideText(str):
     """A text that somebody outside chose. Pages show it as a chip, and plain texts quote it, so
-    that it never reads as Gadget's own words. In an f-string it is quoted, too."""
+    that it never reads as Gadget's own words. It is also quoted in an f-string."""
 
     __slots__ = ()
 
@@ -33,8 +33,8 @@ def cut_middle(text: str, longest: int = MAX_QUOTED) -> str:
 
 
 def quote_text(text: str, languages: Collection[str] = (), longest: int = MAX_QUOTED) -> str:
-    """Quote a text on one line of plain text: hidden characters become tokens, its own quotation
-    marks are replaced, and a warning of odd letters follows.
+    """Quote a text on one line of plain text: hidden characters become tokens, quotation marks
+    inside it are replaced, and a warning follows if it has odd letters.
 
     Args:
         languages: codes of the languages in which such texts are ordinarily written.
@@ -48,8 +48,8 @@ def quote_text(text: str, languages: Collection[str] = (), longest: int = MAX_QU
 
 
 def quote_excerpt(text: str, longest: int = MAX_QUOTED) -> str:
-    """Quote the start and the end of a text on one line, with its letters and spaces as they are,
-    for a page or a program that marks what is odd in them."""
+    """Quote the start and the end of a text on one line, with its letters and spaces unchanged, for
+    a page or a program that flags odd letters and spaces itself."""
     line = text.replace("\n", " ")
     if len(line) > longest:
         line = f"{line[: longest * 2 // 3]}…{line[-(longest // 3) :]}"
@@ -57,8 +57,8 @@ def quote_excerpt(text: str, longest: int = MAX_QUOTED) -> str:
 
 
 def name_place(field: str) -> str:
-    """Name the param or field in front of what was found in it: `in “notes”: `; empty without
-    one."""
+    """Introduce a finding with the name of its param or field: `in “notes”: `; empty without a
+    name."""
     return f"in {quote_excerpt(field)}: " if field else ""
 
 

@@ -1,9 +1,9 @@
-"""The things that a tool's params name: a recipient, a destination, an account, a right, an amount,
-a command, something unknown, or nothing.
+"""The kinds of things that a tool's params name: a recipient, a destination, an account, a right,
+an amount, a command, something unknown, or nothing.
 
-Standing grants, the origins of values and pages all use this. Declarations of an admin or the tool
-come first, then known names, the schema, and the shapes of values. If a param looks as if it names
-something, only a declaration can say that it does not.
+Standing grants, the origins of values and pages all use this. Declarations of an admin or of the
+tool are considered first, then known names, the schema, and the shapes of values. If a param seems
+to name something, only a declaration can state that it does not.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tools.schemas.patterns import compile_linear_pattern
 from tools.schemas.references import list_properties
 
 MAX_VALUES = 2_000
-"""The maximum number of values that are read in one call. If a call has more, each param that could
-name something counts as naming something."""
+"""The maximum number of values that are read in one call. If a call has more values, each param
+that could name something is treated as naming something."""
 STANDING_OUT = frozenset(NamedThing) - {NamedThing.UNKNOWN, NamedThing.NOTHING}
 """A value from outside stands out on a card if its param names one of these."""
 DESCRIPTIONS = {
@@ -49,11 +49,12 @@ _FORMATS = {
 _SENTENCE = "Two words, or more."
 _TIMES = ("2026-11-30", "10:30", "2026-11-30T10:30:00Z")
 _SHORTEST_CODE = 4
-"""Shorter texts of a fixed length are codes of languages, countries and currencies."""
+"""The minimum length of a text of fixed length that names something. Shorter texts are codes of
+languages, countries and currencies."""
 
 
 class Naming(Protocol):
-    """Tells which params of a call name something."""
+    """An object that finds the params of a call that name something."""
 
     def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
         """Return the params at these paths that name something in this call, with what each
@@ -77,7 +78,7 @@ class ToolWithParams(Protocol):
 
 @dataclass(frozen=True)
 class FirstNaming:
-    """The naming of the first recordings, which knew only English names.
+    """The naming that was used for the first recordings, which knew only English names.
 
     Attributes:
         declared: further names of params that name something.
@@ -86,7 +87,8 @@ class FirstNaming:
     declared: frozenset[str] = frozenset()
 
     def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
-        """Return the params at these paths whose names say to whom, where or how much."""
+        """Return those params at these paths whose names stand for a recipient, a place or an
+        amount."""
         found = ((path, self._find(path.split("."))) for path in paths)
         return {path: kind for path, kind in found if kind is not NamedThing.NOTHING}
 
@@ -104,19 +106,19 @@ class RecordedNaming:
     naming: Mapping[str, NamedThing]
 
     def find_naming(self, paths: Iterable[str], params: Mapping[str, Any]) -> dict[str, NamedThing]:
-        """Return the params at these paths that named something."""
+        """Return those params at these paths that named something."""
         return {path: self.naming[path] for path in paths if path in self.naming}
 
 
 class ParamNaming:
-    """Decides what each param of one tool names. Use it for one judgment only, because it remembers
-    every path.
+    """Decides what each param of one tool names. Use an instance for one judgment only, because it
+    remembers every path.
 
     Args:
         declared: names, at every depth, and paths of params that certainly name something.
         plain: paths of params that certainly name nothing, with everything inside them.
-        is_known: True for a tool whose params with unusual names are all declared, so that schema
-            and shapes do not count.
+        is_known: True for a tool that declares all its params with unusual names, so that the
+            schema and the shapes of values are not considered.
     """
 
     def __init__(
@@ -179,7 +181,7 @@ class ParamNaming:
         return {path: kind for path, kind in found.items() if kind is not NamedThing.NOTHING}
 
     def is_settled(self, path: str) -> bool:
-        """Return True if no value changes what the param names."""
+        """Return True if what the param names does not depend on its values."""
         self.find(path)
         return self._found[path][1]
 
@@ -188,7 +190,7 @@ class ParamNaming:
         return self.find(".".join(names), [value]) in STANDING_OUT
 
     def _read(self, path: str) -> tuple[NamedThing, bool]:
-        """Return what the param names before any value is known, and whether values cannot change
+        """Return what the param names before any value is known, and True if values cannot change
         that."""
         names = path.split(".")
         trail = {".".join(names[: end + 1]) for end in range(len(names))}
@@ -208,7 +210,7 @@ class ParamNaming:
         return kind, kind is not NamedThing.NOTHING
 
     def _find_alone(self, path: str) -> NamedThing:
-        """Find what the param names, whatever its value."""
+        """Find what the param names, regardless of its value."""
         kind = self.find(path)
         if kind is NamedThing.NOTHING and not self.is_settled(path):
             is_whole = "integer" in list_types(self._schema, path)
@@ -216,7 +218,8 @@ class ParamNaming:
         return kind
 
     def _has_currency_beside(self, path: str) -> bool:
-        """Return True if the object around the param has a param that takes currencies only."""
+        """Return True if the object that contains the param also has a param that accepts only
+        currencies."""
         where = path.rpartition(".")[0]
         around = list_value_forms(self._schema, where) if where else [self._schema]
         beside = [
@@ -228,7 +231,7 @@ class ParamNaming:
 
 
 def _read_form(form: Mapping[str, Any]) -> Iterator[NamedThing]:
-    """Yield what a value of this schema names, by each part of the schema."""
+    """Yield what a value of this schema names according to each part of the schema."""
     if isinstance(name := form.get("format"), str):
         yield _FORMATS.get(name.lower(), NamedThing.UNKNOWN)
     if isinstance(pattern := form.get("pattern"), str) and _takes_only_words(pattern):
@@ -250,7 +253,7 @@ def _read_form(form: Mapping[str, Any]) -> Iterator[NamedThing]:
 
 
 def _is_listed(form: Mapping[str, Any]) -> bool:
-    """Return True if the schema allows only a flag, null, or values that it lists."""
+    """Return True if the schema allows only booleans, null, or values that it lists."""
     if "enum" in form or "const" in form:
         return True
     types = _read_types(form)

@@ -1,8 +1,8 @@
-"""Known names of params: English names that say to whom, where or how much, and names of
-credentials, amounts and ends in many languages.
+"""Known names of params: English names of recipients, places and amounts, and names of credentials,
+amounts and end times in many languages.
 
-A known name tells what a param names, even without a value. Params with other names, in any
-language, are judged by `param_naming`.
+A known name shows what a param names, even if the param has no value. Params with other names, in
+any language, are judged by `param_naming`.
 """
 
 import re
@@ -24,7 +24,7 @@ class NamedThing(StrEnum):
     AMOUNT = "amount"
     COMMAND = "command"
     UNKNOWN = "unknown"
-    """It looks like an id or an address of something."""
+    """Something unknown: the param looks like the id or address of something."""
     NOTHING = "nothing"
 
 
@@ -58,14 +58,14 @@ WORDS = {
     NamedThing.RIGHT: _split("role roles permission permissions privilege privileges scope scopes"),
     NamedThing.COMMAND: _split("command commands script scripts sql"),
 }
-"""The words of a name that tell what the param names."""
+"""For each thing, the words in a param's name that show that the param names it."""
 LATER_WORDS = WORDS[NamedThing.RIGHT] | WORDS[NamedThing.COMMAND] | _split("attendees sortcode")
-"""Words that did not count in the first recordings."""
+"""Words that were not known in the first recordings."""
 _PASSWORD_LAST = _split(
     "password passwords passwd passwort kennwort passphrase passcode pwd wachtwoord adgangskode kodeord losenord "
     "passord salasana jelszo heslo haslo sifre kata sandi lozinka"
 )
-"""Words for a password that begin names of other things, such as `password_policy`."""
+"""Words for a password that also begin the names of other things, such as `password_policy`."""
 _PASSWORD = _split(
     "motdepasse contrasena contrasenya senha palavrapasse katasandi matkhau claveacceso пароль лозинка "
     "κωδικοςπροσβασης 密码 密碼 口令 パスワード 暗証番号 비밀번호 암호 סיסמה كلمةالمرور كلمةالسر رمزعبور पासवर्ड รหัสผ่าน"
@@ -99,7 +99,8 @@ _SIGN = _split(
 _AFTER = _split("confirm confirmation again repeat new old current value plain text")
 """Words that may follow the word for a password, as in `password_confirm`."""
 _SHORTEST_JOINED = 6
-"""The fewest ASCII letters of a word that is found at an end of a name without separators."""
+"""The minimum number of ASCII letters in a word that is found at the beginning or end of a name
+without separators."""
 _LATIN = str.maketrans({"ł": "l", "ø": "o", "đ": "d", "\u0131": "i"})
 _SEPARATORS = re.compile(r"(?<=[^\W_])(?<!\d)[\s_.\-]+(?=[^\W_])|(?<=\d)[\s_.\-]+(?=[^\W\d_])")
 _ANY_WORD = re.compile(r"[^\W\d_]+|\d+")
@@ -125,7 +126,8 @@ def find_named(name: str, without: frozenset[str] = frozenset()) -> NamedThing:
 
 @cache_by_text
 def fold_name(name: str) -> str:
-    """Fold a name so that spellings of one name are equal: `dry-run`, `Dry_Run` and `dryRun`.
+    """Fold a name so that all spellings of one name become equal: `dry-run`, `Dry_Run` and
+    `dryRun`.
 
     Signs at its edges and between digits stay, because they distinguish names.
     """
@@ -186,8 +188,8 @@ _LONG_PASSWORDS = tuple(word for word in _PASSWORD if len(word) >= _SHORTEST_JOI
 
 
 def _is_at_end(words: tuple[str, ...], known: frozenset[str]) -> bool:
-    """Return True if the last word is known, or the name without separators ends with a known word
-    that is long or in a script without spaces."""
+    """Return True if the last word is known, or if the name without separators ends with a known
+    word that is long or written in a script without spaces."""
     return bool(words) and (words[-1] in known or "".join(words).endswith(_list_ends(known)))
 
 

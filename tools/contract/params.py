@@ -1,4 +1,4 @@
-"""Checks of params: by a Pydantic model, or by a JSON schema for tools without one."""
+"""Checks of params: by a Pydantic model or, for tools without a model, by a JSON schema."""
 
 import json
 from collections.abc import Mapping
@@ -37,8 +37,8 @@ def check_model(model: type[BaseModel], raw: dict[str, Any], tool_name: str = ""
 
 
 def canonical_params(checked: BaseModel) -> dict[str, Any]:
-    """Return the params as plain JSON under the schema's names; loading that JSON gives the same
-    params.
+    """Return the params as plain JSON with the names of the schema; loading that JSON gives the
+    same params again.
 
     Raises:
         ToolError: INVALID_PARAMETER for a value that has no JSON form, such as an infinite number.
@@ -185,7 +185,8 @@ def _build_unknown(name: str, known: list[str]) -> ToolError:
 def _locate(
     model: type[BaseModel], place: tuple[int | str, ...]
 ) -> tuple[list[str], FieldInfo | None]:
-    """Return the path of a fault in the caller's terms, and the innermost field on it.
+    """Return the path of a fault in the names that the caller used, and the innermost field on that
+    path.
 
     Pydantic's own path also contains the union members that it tried, which are not params.
     """

@@ -1,4 +1,4 @@
-"""Plain JSON from any value that a tool hands over, written as pydantic writes it."""
+"""Plain JSON from any value that a tool returns, in the form in which pydantic writes it."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -28,11 +28,11 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 @dataclass(frozen=True)
 class PlainJson:
-    """A value as plain JSON, which shares nothing with the original.
+    """A value as plain JSON, which does not share any object with the original.
 
     Attributes:
         size: the length of the JSON text, in characters.
-        fault: a description of the first part that has no JSON form; empty if all have one.
+        fault: a description of the first part that has no JSON form; empty if all parts have one.
     """
 
     value: Any
@@ -45,7 +45,7 @@ def to_plain_json(value: Any, place: str = "data") -> PlainJson:
 
     Dates, Decimals, UUIDs, paths and enumerations become text or numbers; models and dataclasses
     become objects; NaN becomes null. A set is sorted, so that equal sets look the same. A part
-    without a JSON form becomes text that says so.
+    without a JSON form is replaced with a text that says so.
 
     Args:
         place: the name of the value in the description of a fault.
@@ -78,7 +78,8 @@ def write_plain_json(value: Any) -> Any:
 
 
 def write_text(value: Any) -> Any:
-    """Return a number, date, UUID or the like as text, None as "", anything else unchanged."""
+    """Return a number, date, UUID or the like as text, and None as ""; return anything else
+    unchanged."""
     if value is None:
         return ""
     if isinstance(value, str):

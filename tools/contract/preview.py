@@ -10,8 +10,8 @@ from tools.contract.errors import ErrorCode, ToolError
 from tools.contract.values import CHECKED_AGAIN, Count, PlainObject, Text, WrittenText
 
 NO_PREVIEW = "This tool has no preview."
-"""The problem of a tool that shows only its params; any other problem means that the effect is
-unknown."""
+"""The problem in the preview of a tool that shows only its params; any other problem means that the
+effect is unknown."""
 
 REFUSED = "refused"
 """The effect of a call that its tool now refuses; the problem gives the reason."""
@@ -24,7 +24,7 @@ class Target:
     Attributes:
         id: the row's id as text; empty if the item does not exist yet.
         label: the name shown to people.
-        version: the current version; a higher one later means that the item has changed since.
+        version: the current version; if it is higher later, the item has changed in the meantime.
         before, after: the fields that would change, with their values. A creation has only `after`,
             a deletion only `before`.
     """
@@ -104,7 +104,8 @@ class Preview:
 
     @classmethod
     def refused(cls, problem: str) -> Self:
-        """Build the preview of a call that its tool now refuses, so it would change nothing."""
+        """Build the preview of a call that its tool now refuses, so that the call would change
+        nothing."""
         return cls(effect=REFUSED, reversible=False, problem=problem)
 
 

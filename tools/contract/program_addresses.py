@@ -1,7 +1,8 @@
-"""Addresses that open no page but run a program, or open an app: `javascript:`, `data:text/html`.
+"""Addresses that run a program or open an app instead of a web page, such as `javascript:` and
+`data:text/html`.
 
-A colon after a word is ordinary in texts. So a scheme counts only where an address must stand, or
-if what follows can only be a program.
+A colon after a word is ordinary in texts. So a word is taken for a scheme only where an address
+must stand, or if the text after it can only be a program.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from tools.contract.spelled_addresses import list_readings
 _OPENED = frozenset(["http", "https", "ftp", "ws", "wss", "mailto", "tel", "sms", "urn"])
 """Schemes without `//` that open pages, write to people, or name things."""
 _HOST_NAMES = (HOST_WORDS - {"website", "site"}) | {"ip", "proxy", "nameserver"}
-"""Words in names of params whose values may have a colon between a host and a port or folder."""
+"""Words in the names of params in whose values a colon may stand between a host and a port or
+folder."""
 _GAP = r"[\t\r\n]*"
 """The characters that browsers leave out within a scheme."""
 _MEDIA = "(?<=data:)(?:image/(?!svg)|audio/|video/|font/)"
-"""The start of an address that contains an image, a sound or a font, which is ordinary."""
+"""The start of an address that contains an image, a video, a sound or a font, which is ordinary."""
 _SCHEME = re.compile(
     rf"[\x00-\x20]*([a-z](?:{_GAP}[a-z0-9+.-]){{1,40}}){_GAP}:(?=[^\s\d])(?!//|:|{_MEDIA})",
     re.IGNORECASE,
@@ -38,11 +40,11 @@ _SCRIPT = re.compile(
 _DATA = re.compile(
     rf"\b(data):(?!{_MEDIA})(?:[a-z]+/[\w.+-]+)?(?:;[\w.+=-]+)*,(?=\S)", re.IGNORECASE
 )
-"""An address that contains its page."""
+"""An address that contains the page itself."""
 
 
 def find_programs(name: str, text: str) -> Iterator[str]:
-    """Explain each address in a value that opens no web page.
+    """Explain each address in a value that does not open a web page.
 
     Args:
         name: the name of the value's param or field, which may say that the value is an address.

@@ -34,9 +34,9 @@ class Step:
 class Recipe(Tool):
     """Base class for recipes: set `steps`, and override `result` to change the final result.
 
-    The steps run one after the other. Each step above draft waits for a card of its own, so nobody
-    approves more than a card shows. The first step that fails ends the recipe, and the error names
-    that step and the reason.
+    The steps run one after the other. Each step whose level is above `draft` waits for its own
+    card, so nobody approves more than a card shows. The first step that fails ends the recipe, and
+    the error names that step and the reason.
     """
 
     level = Level.READ

@@ -58,11 +58,12 @@ class ToolResult:
     Attributes:
         data: JSON for the model to reason about, or anything that pydantic writes as JSON.
         summary: one line for people, e.g. "Found 47 records in Region A".
-        markdown: sent to the model instead of `data` unless empty.
+        markdown: sent to the model instead of `data` if it is not empty.
         error: set if and only if `success` is False.
-        metadata: duration_ms, cost, units, source, or anything else. `files` describes the kept
-            files.
-        files: files for Gadget to keep; once kept, only their descriptions remain, in the metadata.
+        metadata: duration_ms, cost, units, source, or anything else. The entry `files` describes
+            the kept files.
+        files: files for Gadget to keep; after that, the result only has their descriptions, in the
+            metadata.
         content_type: the media type of the data or the Markdown.
         details: JSON for people and other software; the model does not read it.
     """
@@ -129,8 +130,8 @@ class ToolResult:
     def as_json(self) -> dict[str, Any]:
         """Return {success, summary, data, markdown, error {code, message} or None, metadata}.
 
-        The metadata also holds a content type other than JSON and the details, if any; the model
-        reads neither.
+        The metadata also holds the details, if there are any, and the content type if it is not
+        JSON; the model does not read these.
         """
         more = {} if self.content_type == JSON_TYPE else {"content_type": self.content_type}
         more |= {} if self.details is None else {"details": self.details}
@@ -147,7 +148,8 @@ class ToolResult:
         }
 
     def for_model(self) -> str:
-        """Return the text for the model: the error, else Markdown, data as JSON, or the summary."""
+        """Return the text for the model: the error, or else the Markdown, the data as JSON, or the
+        summary."""
         if self.error is not None:
             return self.error.text
         if self.markdown:
@@ -160,7 +162,8 @@ class ToolResult:
 
 
 def list_result_parts(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a stored result with its content type and details as keys, for people and REST."""
+    """Return a stored result with the content type and the details as keys, for people and the REST
+    API."""
     metadata = stored.get("metadata") or {}
     kind = metadata.get("content_type")
     return {

@@ -1,4 +1,4 @@
-"""Names and values in the sentences of cards, safe even if they are hostile."""
+"""Formatting of names and values in the sentences of cards; hostile values are harmless there."""
 
 import re
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ BOLD = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 
 
 def format_name(name: str) -> str:
-    """Format the name in bold on one line, with at most 80 characters and without asterisks of its
-    own."""
+    """Format the name in bold on one line, with at most 80 characters and without its own
+    asterisks."""
     return f"**{sanitize(name, LONGEST_NAME)}**"
 
 
@@ -26,8 +26,8 @@ def format_title(title: str) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Format a value for a sentence: a number, `yes` and `no` as they are, anything else in quotes,
-    and a missing value as `empty`."""
+    """Format a value for a sentence: numbers, `yes` and `no` as they are, a missing value as
+    `empty`, and anything else in quotes."""
     if value is None or value == "":
         return "empty"
     if isinstance(value, bool):
@@ -37,7 +37,7 @@ def format_value(value: Any) -> str:
 
 
 def quote_whole(text: str) -> str:
-    """Quote a text for a sentence in its full length."""
+    """Quote a text for a sentence without shortening it."""
     return f"“{text.translate(REPLACED)}”"
 
 
@@ -47,7 +47,8 @@ def format_params(params: Mapping[str, Any]) -> str:
 
 
 def cut_end(sentence: str, longest: int) -> str:
-    """Cut the end of a longer sentence, and close the name or the value that it was in."""
+    """Cut off the end of a sentence that is too long; close a name or a value that the cut
+    divides."""
     if len(sentence) <= longest:
         return sentence
     start = sentence[:longest].removesuffix("*")

@@ -10,11 +10,11 @@ Known = TypeVar("Known", "GoogleSearchAccount", "GitHubAccount", "SlackAccount")
 
 @dataclass(frozen=True)
 class GoogleSearchAccount:
-    """The account of the service `google.cse`; unset values are empty, and no value is ever
+    """The account of the service `google.cse`; unset values are empty, and values are never
     printed.
 
     Attributes:
-        endpoint: replaces the API's own address.
+        endpoint: an address to use instead of the API's own.
     """
 
     api_key: str = field(default="", repr=False)
@@ -24,14 +24,14 @@ class GoogleSearchAccount:
 
 @dataclass(frozen=True)
 class GitHubAccount:
-    """The account of the service `github`; unset values are empty, and no value is ever printed."""
+    """The account of the service `github`; unset values are empty, and values are never printed."""
 
     token: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
 class SlackAccount:
-    """The account of the service `slack`; unset values are empty, and no value is ever printed."""
+    """The account of the service `slack`; unset values are empty, and values are never printed."""
 
     token: str = field(default="", repr=False)
     signing_secret: str = field(default="", repr=False)
@@ -53,8 +53,8 @@ class Services:
     """The accounts of the known services.
 
     Args:
-        credentials: by service; reading an account whose credentials no key can decrypt raises a
-            `ToolError`.
+        credentials: by service; reading an account raises a `ToolError` if none of the keys can
+            decrypt its credentials.
     """
 
     def __init__(self, credentials: Mapping[str, Mapping[str, str]]) -> None:

@@ -1,5 +1,5 @@
-"""Addresses in disguise: look-alike punctuation, percent escapes, and `name (at) host (dot) net`,
-read as a browser or a person would."""
+"""Disguised addresses, with look-alike punctuation, percent escapes or `name (at) host (dot) net`,
+read as a browser or a person would read them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _PUNCTUATION_TWINS = {
 _TWINS = re.escape("".join(_PUNCTUATION_TWINS))
 _IN_ADDRESS = re.compile(rf"(?<=[A-Za-z0-9:/\\@.{_TWINS}])[{_TWINS}](?=[A-Za-z0-9/\\@.{_TWINS}])")
 MOST_ROUNDS = 20
-"""The most times that percent escapes are decoded."""
+"""The maximum number of times that percent escapes are decoded."""
 _BACKSLASH_ESCAPE = re.compile(r"\\(?:u\{?0{0,4}([0-9a-f]{2})\}?|x([0-9a-f]{2}))", re.IGNORECASE)
 _IN_ONE_URL = re.compile(
     r"\s*[a-z][a-z0-9+.-]{1,20}:[/\\]{2}[^\s]+(?:[\t\r\n][^\s]+)+\s*", re.IGNORECASE
 )
-"""A single web address with tabs or line breaks, which browsers leave out."""
+"""A single web address with tabs or line breaks, which browsers ignore."""
 
 
 def _build_bracketed(word: str) -> str:
@@ -54,7 +54,8 @@ _SPELLED_HOST = re.compile(
     rf"\b(?:{_LABEL}(?:{_build_bracketed('[.]|dot')}{_LABEL}){{1,5}}|[\w-]{{4,63}}(?:\sdot\s{_LABEL}){{1,5}})",
     re.IGNORECASE,
 )
-"""The bare word *dot* counts only after four letters or more: *the dot com era* is no host."""
+"""The bare word *dot* stands for a period only after four or more letters: *the dot com era* does
+not contain a host."""
 _WORDS_FOR_EMAIL = re.compile(
     rf"\b([\w.+-]{{1,64}})\sat\s({_LABEL}(?:\sdot\s{_LABEL}){{1,5}})\b", re.IGNORECASE
 )
@@ -73,8 +74,7 @@ _GAP = re.compile(rf"{_DOT}|\s(?:dot|\.)\s", re.IGNORECASE)
 
 
 def list_readings(text: str) -> Iterator[str]:
-    """Yield the text, and then its other possible readings, if it contains addresses in
-    disguise."""
+    """Yield the text and, if it contains disguised addresses, its other possible readings."""
     yield text
     plain = text if text.isascii() else replace_punctuation(text)
     if plain != text:
@@ -88,20 +88,20 @@ def list_readings(text: str) -> Iterator[str]:
 
 
 def has_false_separator(authority: str) -> bool:
-    """Return True if a character in an authority, the part of a web address before its path, passes
-    for a sign that would end or divide it, such as a fullwidth `#`."""
+    """Return True if an authority (the part of a web address before its path) contains a character,
+    such as a fullwidth `#`, that looks like one that would end or divide it."""
     return bool(_PARTING & (set(replace_punctuation(authority)) - set(authority)))
 
 
 def replace_punctuation(text: str) -> str:
-    """Within an address, replace look-alike punctuation by the ASCII punctuation that it
+    """Within an address, replace look-alike punctuation with the ASCII punctuation that it
     imitates."""
     return _IN_ADDRESS.sub(lambda found: _PUNCTUATION_TWINS[found[0]], text)
 
 
 def _decode_code(text: str) -> str:
-    """Decode the escapes of HTML and of programming languages, and leave out what browsers leave
-    out of an address: invisible characters, and line breaks within it."""
+    """Decode the escapes of HTML and of programming languages, and remove what browsers ignore in
+    an address: invisible characters and line breaks."""
     if "&" in text:
         text = html.unescape(text)
     if "\\" in text:

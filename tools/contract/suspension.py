@@ -24,7 +24,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Delegation:
-    """A task for another employee, by name, in a run of its own; its answer becomes the result."""
+    """A task for another employee, given by name, in a separate run; its answer becomes the
+    result."""
 
     __pydantic_config__: ClassVar[ConfigDict] = CHECKED_AGAIN
 
@@ -38,5 +39,5 @@ class Steps:
 
 
 Suspend: TypeAlias = Question | Delegation | Steps
-"""A call's request to wait without a thread or worker. Only tools with `suspends` may return it,
-and only in runs."""
+"""A call's request to wait without occupying a thread or a worker. Only tools with `suspends` may
+return it, and only in runs."""

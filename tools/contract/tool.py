@@ -48,8 +48,10 @@ class Tool(ABC):
         description: written for the model.
         level: destructive by default.
         version: `name@version` identifies the tool.
-        modes: None means every mode; an empty set means a system tool, never offered to a model.
-        capabilities, features: required of the employee and of the organization's plan.
+        modes: None means every mode; an empty set means a system tool, which is never offered to a
+            model.
+        capabilities, features: the capabilities that the employee needs, and the features that the
+            organization's plan must include.
         Params: the model of the params.
         Output: the model of the result's data; None means that it is not declared.
         idempotent: repeating the same call has no further effect.
@@ -57,14 +59,14 @@ class Tool(ABC):
             transaction.
         volatile: the same call may be repeated right away (clocks, polling).
         open_world: contacts addresses chosen by its params.
-        returns_outside_text: its results may hold text that strangers wrote or people uploaded; an
-            open-world tool counts as one that does.
+        returns_outside_text: its results may hold text that strangers wrote or people uploaded;
+            this is assumed of every open-world tool.
         destination_params: names, at every depth, of params that hold a recipient, a destination or
             an amount. Usual names, such as `recipient` or `amount`, need not be listed.
-        plain_params: paths of params that name nothing, whatever their values look like.
-        carries_requests: its params may hold requests of their own (batch, GraphQL, RPC), and its
-            level takes that into account. Otherwise a call of an outside tool that carries requests
-            is destructive.
+        plain_params: paths of params that do not name anything, whatever their values look like.
+        carries_requests: its params may hold other requests (batch, GraphQL, RPC), and its level
+            takes them into account. If this is False, a call of an outside tool that holds other
+            requests is destructive.
         suspends: may return a `Suspend` instead of a result, and then waits for a person or another
             employee.
         cacheable_s: seconds for which the same call in the same organization gets the cached
@@ -109,14 +111,14 @@ class Tool(ABC):
     """Keeps Django templates from calling a tool that is callable: pages show the tool itself."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute; on a registered tool, the value is checked as at registration."""
+        """Set an attribute; if the tool is registered, check the value as at registration."""
         object.__setattr__(self, name, settle_value(self, name, value))
 
     @abstractmethod
     def execute(
         self, params: Any, context: ToolContext
     ) -> ToolResult | str | Suspend | Awaitable[ToolResult | str | Suspend]:
-        """Do the work; `def` or `async def`.
+        """Do the work; this method may be `def` or `async def`.
 
         Args:
             params: an instance of `Params`.
@@ -192,7 +194,8 @@ class Tool(ABC):
 
     @property
     def is_from_outside(self) -> bool:
-        """True if the tool belongs to a plugin or connected source, so Gadget does not ship it."""
+        """True if the tool belongs to a plugin or a connected source, and does not ship with
+        Gadget."""
         return self.source != Tool.source
 
     @cached_property
@@ -218,7 +221,7 @@ class Tool(ABC):
 
     @cached_property
     def definition_hash(self) -> str:
-        """A hash of the tool's promises: name, version, description, level and parameters."""
+        """A hash of what the tool declares: name, version, description, level and parameters."""
         promise = {
             "name": self.name,
             "version": self.version,
@@ -273,8 +276,8 @@ def name_category(tool: Tool) -> str:
 
 
 def name_tool(tool: Tool | None, name: str) -> str:
-    """Return the tool's title; without a tool, the name of a call, which a model or an agent may
-    have invented."""
+    """Return the tool's title or, if there is no tool, the name in the call, which a model or an
+    agent may have invented."""
     if tool is None:
         return OutsideText(name)
     return OutsideText(tool.title) if tool.is_from_outside else tool.title

@@ -1,6 +1,6 @@
-"""Shapes of values: what a single value of a call names, whatever its param is called.
+"""Shapes of values, which show what a value in a call names, regardless of its param's name.
 
-Only a whole value counts: a sentence with an address in it is not a recipient.
+Only a whole value has a shape: a sentence that contains an address is not a recipient.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tools.contract.param_words import NamedThing
 from tools.contract.spelled_addresses import list_readings
 
 SMALLEST_NUMBER = 100
-"""Smaller whole numbers are plain counts."""
+"""Smaller whole numbers are treated as plain counts."""
 MAX_TEXT, MAX_WORDS = 20_000, 50
 """Only this many characters and words of a text are read."""
 _MONEY_DECIMALS = 2
@@ -27,7 +27,7 @@ _FEWEST_PHONE_DIGITS = 7
 TIME = re.compile(
     r"\d{4}-\d\d(-\d\d)?([T ]\d\d:\d\d[\d:.Z+-]*)?|\d\d?:\d\d(:\d\d)?|-?\d{1,3}([.,]\d+)?%?"
 )
-"""A date, a time or a small number, which names nothing."""
+"""A date, a time or a small number; these do not name anything."""
 _DAY = re.compile(
     r"\d{4}-\d\d?(?:-\d\d?)?(?:[T ]\d\d?:\d\d.{0,16})?|\d\d?([./-])\d\d?\1(?:\d{4}|\d\d)"
 )
@@ -57,7 +57,7 @@ _COMMANDS = (
     re.compile(r"^\s*[=+@-]?[\w.$]+\(.*\)\s*(?:;\s*)?$|[)\w\]]\s*=>\s*[\w({]"),
     re.compile(r"^\s*[\w.$\[\]\"']+\s*:?=\s*\S.*;\s*$|^#!\s*/|<(?:\?|%|script\b)"),
 )
-"""The structure of a line of a shell or of code."""
+"""Patterns of lines of shell commands or of code."""
 _SQL = re.compile(
     r"\s*(?:select\s+[\w*.,()\s\"]{1,200}?\sfrom\s+\S+\s*(?:;|$|where\b|join\b|limit\b|order\b|group\b)|insert\s+into\s"
     r"|update\s+\S+\s+set\s+\S+\s*=|delete\s+from\s+\S+|(?:drop|alter|truncate|create)\s+(?:table|database|schema|user"
@@ -75,8 +75,8 @@ def _read_text(text: str) -> NamedThing:
 
 
 def read_shape(value: Any) -> NamedThing:
-    """Return what the value names by its shape; NOTHING for free text, flags, dates and plain
-    counts."""
+    """Return what the value names, judged by its shape; NOTHING for free text, flags, dates and
+    plain counts."""
     if isinstance(value, str):
         return _read_text(value[:MAX_TEXT])
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -90,7 +90,7 @@ def read_shape(value: Any) -> NamedThing:
 
 def fold_figures(text: str) -> str:
     """Replace look-alikes like `fold_characters`, but keep letters that look like digits, such as
-    the Cyrillic Ze: a word with such a letter is no id."""
+    the Cyrillic Ze: a word with such a letter is not an id."""
     if text.isascii():
         return text
     return "".join(map(_fold_figure, unicodedata.normalize("NFKC", text)))

@@ -8,7 +8,7 @@ from tools.contract.canonical import make_storable
 from tools.contract.plain_json import write_plain_json, write_text
 
 CHECKED_AGAIN = ConfigDict(revalidate_instances="always")
-"""Makes pydantic check the instances of dataclasses that tools build: Python does not check the
+"""Makes pydantic check the dataclass instances that tools build, because Python does not check the
 types of their fields."""
 
 
@@ -19,7 +19,7 @@ def _refuse_boolean(value: Any) -> Any:
 
 
 Text = Annotated[str, AfterValidator(make_storable)]
-"""A text, made storable in every database; values of other types are refused."""
+"""A text, converted so that every database can store it; values of other types are refused."""
 ModeName = Annotated[Text, Field(min_length=1, max_length=40)]
 WrittenText = Annotated[str, BeforeValidator(write_text)]
 """A text, or a number, date, UUID or the like converted to text; None becomes an empty text."""

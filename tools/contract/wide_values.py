@@ -1,5 +1,5 @@
-"""Values that stand for all: wildcards, patterns that match any text, and networks of all
-addresses."""
+"""Values that stand for everything: wildcards, patterns that match any text, and networks that
+contain all addresses."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tools.contract.look_alikes import fold_characters
 from tools.schemas.patterns import compile_linear_pattern
 
 MAX_TEXT = 80
-"""The most characters of a wildcard; longer texts are prose or code."""
+"""The maximum number of characters in a wildcard; longer texts are prose or code."""
 _SAMPLES = ("a", "Zq7 x", "7-é_:")
 """Texts with nothing in common: a pattern that matches each of them matches any text."""
 _GLOB = re.compile(r"(?P<place>[^*\s]*[/\\.:])?(?:\*{1,2}[/\\.:])*\*{1,2}")
-"""Only wildcards, or all of a place: `*`, `reports/**/*`, `repo:*`. A wildcard after letters, such
-as `A*`, is a part of a name, and three or more stars stand for hidden text."""
+"""Wildcards alone, or everything in a place: `*`, `reports/**/*`, `repo:*`. A wildcard after
+letters, such as `A*`, is a part of a name, and three or more stars stand for hidden text."""
 _AROUND = " \t\n\"'"
 _VERSION = re.compile(r"[\dvV^~<>=.]*\d\.")
 _ANY_IN_QUERY = re.compile(r"_?%{1,2}")
@@ -26,10 +26,10 @@ _SEEMS_PATTERN = re.compile(r"^\^.*[*+|?{]|[*+|?{].*\$$|[.\]})][*+{?]|\\[A-Za-z]
 
 @cache_by_text
 def stands_for_all(text: str) -> bool:
-    """Return True if the whole text stands for all: `*`, `%`, `.*`, `reports/**/*`, `0.0.0.0/0`.
+    """Return True if the text stands for everything: `*`, `%`, `.*`, `reports/**/*`, `0.0.0.0/0`.
 
-    Only its shape counts. A word such as *all* does not, and neither does `*.pdf`, which leaves
-    something out.
+    Only the shape of the whole text matters. A word such as *all* does not stand for everything,
+    and `*.pdf` does not either, because it leaves something out.
     """
     if len(text) > MAX_TEXT:
         return False

@@ -1,4 +1,4 @@
-"""The guarded transport and HTTP client: nothing else in `tools` opens a connection."""
+"""The guarded transport and HTTP client, the only code in `tools` that opens connections."""
 
 from tools.network.async_transport import GuardedAsyncTransport
 from tools.network.certificates import ServerCertificate, fetch_certificate

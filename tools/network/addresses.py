@@ -81,7 +81,8 @@ def classify_address(address: Address) -> AddressKind:
 def find_forbidden_kind(
     address: Address, server: HostPort, reach: NetworkAccess
 ) -> AddressKind | None:
-    """Return the address's kind if the server must not be reached there, else None."""
+    """Return the kind of the address if connecting to the server there is forbidden, or else
+    None."""
     kind = classify_address(address)
     is_open = kind is AddressKind.PUBLIC or (
         kind is AddressKind.PRIVATE and reach.allows_private(server, address)

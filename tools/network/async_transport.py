@@ -20,10 +20,10 @@ class GuardedAsyncTransport(httpx2.AsyncBaseTransport):
     """A transport that reaches one server only: `httpx2.AsyncClient(transport=…, trust_env=False)`.
 
     Every new connection resolves the name again, checks all addresses and uses one of them.
-    Redirects to another server are refused, so that credentials stay with their server. Of the
-    guarded client's limits, `connect_s` and `response_bytes` (for each response or stream) apply.
-    The HTTP client sets its own read timeout, because a stream may stay open for long. Nothing is
-    compressed, and all text is read as UTF-8.
+    Redirects to another server are refused, so that credentials stay with their server. Two of the
+    guarded client's limits apply: `connect_s` and `response_bytes` (for each response or stream).
+    The HTTP client sets its own read timeout, because a stream may stay open for a long time.
+    Content is not compressed, and all text is read as UTF-8.
 
     Raises, inside the HTTP client's calls:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR, TIMEOUT (of the name service) or
@@ -141,7 +141,8 @@ _HTTPX_ERRORS = {
 
 
 async def _translate_errors(step: Any) -> Any:
-    """Await the step, raising httpcore2's errors as their httpx2 namesakes, which callers know."""
+    """Await the step, and raise httpcore2's errors as the httpx2 errors of the same names, which
+    callers know."""
     try:
         return await step
     except tuple(_HTTPX_ERRORS) as error:

@@ -1,5 +1,5 @@
-"""Decode external text. Only charsets that take linear time are used, because the sender chooses
-the charset."""
+"""Decode external text. Only charsets that can be decoded in linear time are used, because the
+sender chooses the charset."""
 
 import codecs
 
@@ -13,13 +13,13 @@ CHARSETS = frozenset(
         *("euc_jp", "shift_jis", "cp932", "iso2022_jp", "euc_kr", "cp949"),
     ]
 )
-"""Charsets that browsers know, by Python's names. Some other charsets, such as punycode, take
-quadratic time."""
+"""Charsets that browsers know, under Python's names. Decoding some other charsets, such as
+punycode, takes quadratic time."""
 
 
 def decode_text(content: bytes, charset: str | None) -> str:
-    """Decode the content by the charset, or as UTF-8 if CHARSETS lacks it; invalid bytes become
-    U+FFFD."""
+    """Decode the content with the charset, or as UTF-8 if the charset is not in CHARSETS; invalid
+    bytes become U+FFFD."""
     try:
         name = codecs.lookup(charset or "utf-8").name
     except (LookupError, ValueError):

@@ -4,12 +4,12 @@ from tools.contract import ErrorCode, ToolError
 
 
 def security_violation(message: str, hint: str = "Use the address of a public host.") -> ToolError:
-    """Build a SECURITY_VIOLATION; nothing was sent."""
+    """Build a SECURITY_VIOLATION error for a request that was not sent."""
     return ToolError(ErrorCode.SECURITY_VIOLATION, message, recovery_hint=hint, attempted=False)
 
 
 def invalid_address(message: str) -> ToolError:
-    """Build an INVALID_PARAMETER; nothing was sent."""
+    """Build an INVALID_PARAMETER error for a request that was not sent."""
     return ToolError(
         ErrorCode.INVALID_PARAMETER,
         message,
@@ -20,7 +20,7 @@ def invalid_address(message: str) -> ToolError:
 
 
 def network_error(message: str, *, attempted: bool = False) -> ToolError:
-    """Build a NETWORK_ERROR; `attempted` is False if nothing was sent."""
+    """Build a NETWORK_ERROR; `attempted` is False if the request was not sent."""
     return ToolError(
         ErrorCode.NETWORK_ERROR,
         message,
@@ -30,7 +30,7 @@ def network_error(message: str, *, attempted: bool = False) -> ToolError:
 
 
 def timeout_error(host: str, seconds: float, *, attempted: bool = False) -> ToolError:
-    """Build a TIMEOUT; `attempted` is False if nothing was sent."""
+    """Build a TIMEOUT error; `attempted` is False if the request was not sent."""
     return ToolError(
         ErrorCode.TIMEOUT,
         f"{host} did not send a complete response within {seconds:g} s.",
@@ -40,7 +40,7 @@ def timeout_error(host: str, seconds: float, *, attempted: bool = False) -> Tool
 
 
 def response_too_large(host: str, what: str, most_bytes: int) -> ToolError:
-    """Build a LIMIT_EXCEEDED; the request was sent."""
+    """Build a LIMIT_EXCEEDED error for a request that was sent."""
     return ToolError(
         ErrorCode.LIMIT_EXCEEDED,
         f"The {what} of {host} is larger than {most_bytes:,} bytes.",

@@ -1,4 +1,4 @@
-"""The guarded HTTP client, the only network access of tools: it checks and limits requests."""
+"""The guarded HTTP client, which checks and limits the requests of tools."""
 
 import asyncio
 import contextvars
@@ -97,7 +97,8 @@ class ClientResponse:
 
     @property
     def text(self) -> str:
-        """The content, decoded by its Content-Type's charset or as UTF-8; faults become U+FFFD."""
+        """The content, decoded with the charset of its Content-Type or as UTF-8; invalid bytes
+        become U+FFFD."""
         response = httpx2.Response(self.status, headers=dict(self.headers))
         return decode_text(self.content, response.charset_encoding)
 
@@ -133,7 +134,7 @@ def request(  # noqa: PLR0913 - the usual arguments of an HTTP client, passed by
 async def request_async(method: str, url: str, **options: Any) -> ClientResponse:
     """Send one request like `request`, with the same options, without blocking the event loop.
 
-    If the call is cancelled, the request ends by its own time limit.
+    If the call is cancelled, the request continues until it finishes or exceeds its time limit.
     """
     context = contextvars.copy_context()
     # Use a separate pool: the event loop waits for the threads of its own pool when it closes.
@@ -150,8 +151,8 @@ class GuardedClient:
     """An HTTP client that checks every address before it connects.
 
     Each request opens its own connection, because a reused connection would keep the rules under
-    which it was opened. There are no cookies, no proxies, and no passwords from the environment or
-    from files.
+    which it was opened. The client does not use cookies, proxies, or passwords from the environment
+    or from files.
 
     Attributes:
         resolve: returns the addresses of a host name.
@@ -176,10 +177,10 @@ class GuardedClient:
     ) -> ClientResponse:
         """Send one request and return the response, regardless of its status.
 
-        The first host may be any public one: the gate has judged it by `Tool.hosts`. Redirects of a
-        read are followed to the same host and to hosts in `reach.allowed`, never from https to
-        http. A write is never repeated at another address: 307 and 308 are refused, and any other
-        redirect is returned as the response.
+        The first host may be any public host, because the gate has judged it by `Tool.hosts`.
+        Redirects of a read are followed to the same host and to hosts in `reach.allowed`, never
+        from https to http. A write is never repeated at another address: 307 and 308 are refused,
+        and any other redirect is returned as the response.
 
         Args:
             headers: follow a redirect only within the same server, except FORWARDED_HEADERS.
@@ -190,7 +191,7 @@ class GuardedClient:
         Raises:
             ToolError: SECURITY_VIOLATION, INVALID_PARAMETER, NETWORK_ERROR, TIMEOUT or
                 LIMIT_EXCEEDED, with `attempted` False if no byte was sent to any server. After a
-                write was sent, the code leaves its outcome unknown, or it is OPERATION_FAILED
+                write was sent, the code means that its outcome is unknown, or is OPERATION_FAILED
                 because the server refused the write.
         """
         here, deadline = read_url(url), time.monotonic() + self.limits.total_s

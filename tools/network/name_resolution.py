@@ -66,8 +66,8 @@ def _look_up(host: str, outcomes: "queue.SimpleQueue[Sequence[str] | OSError]") 
 def resolve_host(
     server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float
 ) -> list[Address]:
-    """Return the server's checked addresses, at least one. Connect to one of them without a new
-    lookup.
+    """Return the server's addresses, at least one, after checking all of them. The caller must
+    connect to one of them without looking up the name again.
 
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
@@ -81,10 +81,11 @@ def resolve_host(
 def look_up_host(
     server: HostPort, reach: NetworkAccess, resolve: Resolver, seconds: float
 ) -> list[Address]:
-    """Return the addresses of the server, all checked; none if the host does not exist.
+    """Return the addresses of the server after checking all of them; empty if the host does not
+    exist.
 
-    One forbidden address forbids the host: no honest service has public and private addresses under
-    one name.
+    If one of its addresses is forbidden, so is the host: an honest service does not have public and
+    private addresses under one name.
 
     Raises:
         ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.

@@ -23,7 +23,7 @@ from tools.network.errors import response_too_large
 from tools.network.name_resolution import Resolver, resolve_host, resolve_with_system
 
 SLICE_S = 0.1
-"""The longest wait before a read checks again whether its request must end."""
+"""The maximum wait, in seconds, before a read checks again whether its request must end."""
 FRAMING = 8
 """The allowed ratio of bytes on the wire to bytes of content: some servers send byte by byte."""
 
@@ -35,7 +35,8 @@ class RequestGuard:
 
     Attributes:
         deadline: the value of `time.monotonic()` at which the request must end.
-        most: bytes that may be received; the caller may raise it after the response's head.
+        most: the maximum number of bytes to receive; the caller may raise it after reading the
+            response's headers.
         before_sending: called before the first byte is sent; an exception stops the request.
         reading: the part that is being read, for error messages.
         sent: True once a byte of the request may have been sent.
@@ -152,8 +153,8 @@ class GuardedBackend(httpcore2.NetworkBackend):
     proxy: HostPort | None = None
 
     def look_up(self, host: str, port: int, seconds: float | None = None) -> list[Address]:
-        """Return at least one address of the server, all checked; without `seconds`, a guard must
-        be active.
+        """Return at least one address of the server, after checking all of them; without `seconds`,
+        a guard must be active.
 
         Raises:
             ToolError: SECURITY_VIOLATION, NETWORK_ERROR or TIMEOUT; nothing was sent.
@@ -229,8 +230,8 @@ class LimitedBody(httpx2.SyncByteStream):
 
 @functools.cache
 def load_system_trust() -> ssl.SSLContext:
-    """Load the system's certificates once per process: this takes as long as a hundred requests.
+    """Load the system's certificates once per process; this takes as long as a hundred requests.
 
-    Call it before the first threads start, because each of them would load the certificates.
+    Call it before the first threads start; otherwise, each of them would load the certificates.
     """
     return httpcore2.default_ssl_context()

@@ -1,4 +1,5 @@
-"""Parsing of URLs by the HTTP client's own parser, so the checked host is the one reached."""
+"""Parsing of URLs with the HTTP client's own parser, so that it connects to the host that was
+checked."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address
@@ -20,8 +21,8 @@ def read_url(text: str) -> httpx2.URL:
 
     Every port is allowed: services use all of them, and forbidden hosts are recognized by their
     addresses. Everything that two parsers could read as different hosts is refused: user
-    information, backslashes, control characters, escapes in hosts, and IP addresses in any form but
-    their plain one.
+    information, backslashes, control characters, escapes in hosts, and IP addresses in any unusual
+    form.
 
     Raises:
         ToolError: INVALID_PARAMETER or SECURITY_VIOLATION; the text never quotes the URL.
@@ -82,7 +83,7 @@ def get_origin(url: httpx2.URL) -> tuple[str, str, int]:
 
 
 def parse_ip(host: str) -> IPv4Address | IPv6Address | None:
-    """Return the IP address if the host is one, else None."""
+    """Return the host as an IP address if it is one, or else None."""
     try:
         return IPv6Address(host) if ":" in host else IPv4Address(host)
     except ValueError:

@@ -1,7 +1,8 @@
-"""The demo's 500 fictional companies, always the same; domains and phone numbers are unassigned.
+"""The demo's 500 fictional companies, which are always the same; nobody owns their domains or phone
+numbers.
 
-A company's stored score is the one that `analysis.scoreRecord` computes, so that no text
-contradicts another.
+A company's stored score is the one that `analysis.scoreRecord` computes, so that texts never
+contradict each other.
 """
 
 import random
@@ -45,7 +46,8 @@ TRADES = {
 
 @dataclass(frozen=True)
 class Location:
-    """A city, with its usual legal form and a phone number format in a range for fiction."""
+    """A city, with a legal form that is usual there and a phone number format reserved for
+    fiction."""
 
     city: str
     country: str
@@ -199,7 +201,8 @@ def generate_demo_companies(count: int = COUNT) -> list[dict[str, Any]]:
 
 
 def add_demo_companies(organization_id: int, count: int = COUNT) -> int:
-    """Add the companies whose names the organization lacks; return the number of new records."""
+    """Add the companies whose names are not among the organization's records; return the number of
+    new records."""
     with transaction.atomic():
         existing = set(get_records(organization_id).values_list("name", flat=True))
         missing = [

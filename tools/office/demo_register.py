@@ -1,5 +1,5 @@
-"""The demo's own tool: a simulated company register, which is as slow for each company as a remote
-register."""
+"""The demo's own tool: a simulated company register, which takes as long for each company as a
+remote register would."""
 
 import time
 from typing import Any

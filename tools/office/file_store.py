@@ -11,8 +11,8 @@ from tools.registries.files import FileStore, Names
 
 
 def is_folder(organization_id: int, names: Names) -> bool:
-    """Return True if there is a folder at this path and it can be listed; a link to a folder cannot
-    be."""
+    """Return True if there is a folder at this path that can be listed; a link to a folder cannot
+    be listed."""
     with suppress(ToolError), open_folder(organization_id, names):
         return True
     return False

@@ -1,7 +1,7 @@
-"""Registries: what data owners offer to pages, cards, the engine and backups.
+"""Registries of the operations that data owners offer to pages, cards, the engine and backups.
 
-An owner registers its operations when its Django app is ready; users import only what is declared
-here, never the owner.
+An owner registers its operations when its Django app is ready; modules that use the operations
+import only what is declared here, never the owner.
 """
 
 from typing import Generic, TypeVar
@@ -10,7 +10,7 @@ Offer = TypeVar("Offer")
 
 
 class Registry(Generic[Offer]):
-    """A registry of one offer, such as the operations on files."""
+    """A registry for one set of operations, such as those on files."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -24,7 +24,7 @@ class Registry(Generic[Offer]):
         """Return the operations.
 
         Raises:
-            LookupError: nobody has registered any.
+            LookupError: no operations are registered.
         """
         if self._offer is None:
             raise LookupError(f"no installed app has registered the {self._subject}")

@@ -47,7 +47,8 @@ class FolderListing:
 
 @dataclass(frozen=True)
 class StagedFile:
-    """New content on the disk that is not in place yet; `replaces` is the file it would replace."""
+    """New content on the disk that is not in place yet; `replaces` is the file that it would
+    replace."""
 
     size: int
     sha256: str

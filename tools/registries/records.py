@@ -18,8 +18,8 @@ Choices = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class RecordListQuery:
-    """Conditions of a list; empty conditions do not apply. Only the status `archived` lists
-    archived records."""
+    """Conditions of a list; empty conditions do not apply. Archived records are listed only if the
+    status is `archived`."""
 
     text: str = ""
     region: str = ""
@@ -45,7 +45,7 @@ class SortOrder:
 
 @dataclass(frozen=True)
 class RecordPage:
-    """A page of records; `after` is the cursor of the next page, empty on the last one."""
+    """A page of records; `after` is the cursor of the next page, and empty on the last page."""
 
     records: Sequence[Any]
     after: str

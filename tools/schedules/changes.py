@@ -58,7 +58,7 @@ def load_schedule(organization_id: int, schedule_id: int) -> Schedule:
 
 
 def check_new_schedule(organization_id: int, new: NewSchedule) -> None:
-    """Refuse a duplicate, and a schedule beyond the organization's limit.
+    """Refuse a duplicate, or a schedule beyond the organization's limit.
 
     Raises:
         ToolError: NOTHING_TO_DO, LIMIT_EXCEEDED

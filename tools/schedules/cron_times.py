@@ -20,7 +20,8 @@ from tools.schedules.cron_faults import find_cron_fault
 
 LONGEST_CRON = 100
 SMALLEST_MINUTES = 5
-"""The shortest gap between two times: a run takes more than a minute, and each run costs money."""
+"""The minimum gap, in minutes, between two times: a run takes more than a minute, and each run
+costs money."""
 EXAMPLE = "0 9 * * MON-FRI"
 
 _FIELDS = "five fields: minute hour day-of-month month day-of-week"
@@ -28,8 +29,8 @@ _SOME_DAY = datetime(2000, 1, 1)  # noqa: DTZ001 - a clock reading has no zone
 _MINUTE = timedelta(minutes=1)
 _SECOND = timedelta(seconds=1)
 _STEP_S = 12 * 3600
-"""The seconds between two looks at a zone's clock. No time zone changes its clocks twice in
-this time."""
+"""The interval, in seconds, at which a zone's clock is read to find a change. No time zone changes
+its clocks twice in this time."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,15 @@ class CronTimes:
         return next((time for time in self._list_times_of_day(moment) if time > moment), None)
 
     def upcoming(self, moment: datetime, count: int = 5) -> list[datetime]:
-        """List the next times after the moment, in the schedule's zone."""
+        """List the next times after the moment, in the schedule's time zone."""
         found: list[datetime] = []
         while len(found) < count and (time := self.next_after(found[-1] if found else moment)):
             found.append(time)
         return [time.astimezone(self.zone) for time in found]
 
     def _list_times_of_day(self, moment: datetime) -> Iterator[datetime]:
-        """Yield the times in UTC from about the moment; a time that the clock skips becomes the
-        next one that exists."""
+        """Yield the times in UTC, starting near the moment; replace a time that the clock skips
+        with the next time that exists."""
         for shown in CronSim(self.cron, _read_clock(moment, self.zone)):
             while not _exists_on_clock(shown, self.zone):
                 shown += _MINUTE  # noqa: PLW2901
@@ -156,12 +157,12 @@ def _find_shortest_gap(parsed: CronSim) -> int:
 
 
 def _read_clock(moment: datetime, zone: ZoneInfo) -> datetime:
-    """Return the time that a clock of the zone shows."""
+    """Return the time that a clock in the zone shows."""
     return moment.astimezone(zone).replace(tzinfo=None, fold=0)
 
 
 def _exists_on_clock(shown: datetime, zone: ZoneInfo) -> bool:
-    """Return True if a clock of the zone ever shows this time."""
+    """Return True if a clock in the zone ever shows this time; a clock change may skip it."""
     return _read_clock(shown.replace(tzinfo=zone).astimezone(UTC), zone) == shown
 
 

@@ -20,8 +20,8 @@ class Schedule(models.Model):
             advances `next_at`.
         last_at, last_run: the last time that fired, and the run that it started.
         fired: the number of runs that it has started.
-        problem: the reason why it was switched off or, while it is active, why its last time
-            started no run.
+        problem: the reason why it was switched off or, while it is active, why a run did not start
+            at its last time.
         created_by: the person on whose behalf it works: the creator, or the person who resumed it
             last.
         made_by: the person who created it; resuming does not change this.

@@ -29,8 +29,8 @@ _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _LEFT_TO_THE_SERVER = frozenset(
     {"uniqueItems", "patternProperties", "$schema", "$id", "$comment", "x-mcp-header"}
 )
-"""Keywords that are left to the server. The toolbox refuses sets (`uniqueItems`), which have no
-stable order, and matching names by patterns may take forever.
+"""Keywords that only the server checks. The toolbox refuses sets (`uniqueItems`), because their
+order is not stable, and matching names with patterns may take forever.
 
 `x-mcp-header` asks the client for HTTP headers, and the client is Gadget, not the model.
 """
@@ -48,7 +48,7 @@ class ShownParams:
     """The schema of a tool's params for the model.
 
     Attributes:
-        names: {own name: name for the model}.
+        names: {the param's own name: the name for the model}.
         notes: the keywords that are left out, each as part of a sentence.
     """
 
@@ -63,15 +63,15 @@ class SchemaAdapter:
 
     Attributes:
         is_reserved: returns True if a param of this name must be renamed.
-        clean: cleans a description, and shortens it to a number of characters.
+        clean: cleans a description, and shortens it to the given number of characters.
     """
 
     is_reserved: Callable[[str], bool]
     clean: Callable[[str, int], str]
 
     def read_params(self, given: Any) -> ShownParams:
-        """Read the schema of a tool's params; a missing or empty schema means that the tool takes
-        none.
+        """Read the schema of a tool's params; if the schema is missing or empty, the tool does not
+        take params.
 
         Raises:
             IllegalSchemaError: the schema cannot be used for params.
@@ -88,7 +88,7 @@ class SchemaAdapter:
         return ShownParams(shown, names, tuple(notes))
 
     def read_output(self, given: Any) -> tuple[dict[str, Any] | None, str]:
-        """Read the schema of a tool's results; a schema that cannot be used is dropped.
+        """Read the schema of a tool's results; drop a schema that cannot be used.
 
         Returns:
             The schema, or None; and the reason why it was dropped, as part of a sentence.
@@ -125,10 +125,10 @@ class SchemaAdapter:
 def _check_schema(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return a legal form of the schema, with notes about the parts that were dropped.
 
-    The cost of checking values is not bounded here, but by `refuse_endless`.
+    `refuse_endless`, not this function, limits the cost of checking values.
 
     Raises:
-        IllegalSchemaError: it is too large or too deep, or has a reference that is broken, goes by
+        IllegalSchemaError: it is too large or too deep, or has a reference that is broken, uses a
             name or leads to another document.
     """
     _refuse_shape(given)
@@ -161,7 +161,7 @@ def _require_object(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema with the type `object` at its root.
 
     Raises:
-        IllegalSchemaError: it describes no object.
+        IllegalSchemaError: it does not describe an object.
     """
     target = resolve_reference(schema, schema)
     if target is not schema:

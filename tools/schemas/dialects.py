@@ -1,6 +1,6 @@
 """Translation of older and faulty JSON schemas into Draft 2020-12, keyword by keyword.
 
-A keyword that means something else today is translated; a keyword that means nothing is dropped,
+A keyword that means something else today is translated; a keyword without a meaning is dropped,
 with a note for the admin.
 """
 
@@ -125,7 +125,7 @@ def _translate_dependencies(node: dict[str, Any]) -> None:
 
 
 def _drop_pattern(node: dict[str, Any], notes: list[str]) -> None:
-    """Drop a pattern that no engine here understands; the server checks it."""
+    """Drop a pattern that Gadget's engines do not understand; the server checks it."""
     pattern = node.get("pattern")
     if not isinstance(pattern, str) or compile_linear_pattern(pattern) is not None:
         return

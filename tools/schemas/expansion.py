@@ -34,8 +34,8 @@ class IllegalSchemaError(ValueError):
 def refuse_endless(schema: Mapping[str, Any]) -> None:
     """Refuse a schema that expands too far or has an endless reference cycle.
 
-    A cycle through parts of a value, such as a tree of folders, ends with the value; `find_faults`
-    bounds its cost.
+    A cycle through parts of a value, such as a tree of folders, ends where the value ends;
+    `find_faults` bounds its cost.
 
     Args:
         schema: a legal schema whose references are paths within it (`#/…`).
@@ -52,7 +52,8 @@ def refuse_endless(schema: Mapping[str, Any]) -> None:
 
 
 class _Expansion:
-    """The expansion of a schema; each subschema is measured once, even if referenced often."""
+    """The expansion of a schema; each subschema is measured once, even if it is referenced several
+    times."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self._root = schema
@@ -67,7 +68,7 @@ class _Expansion:
             self._follow(node)
 
     def _measure(self, node: Mapping[str, Any]) -> int:
-        """Measure the subschema; one that is still being measured counts as 1."""
+        """Measure the subschema; if it is already being measured, return 1."""
         if id(node) in self._sizes:
             return self._sizes[id(node)]
         self._found.append(node)

@@ -39,7 +39,7 @@ class _Simplifier:
         self._root = root
 
     def simplify(self, node: Any, within: tuple[str, ...]) -> Schema:
-        """Return the simplified schema; `within` are the references that led here."""
+        """Return the simplified schema; `within` holds the references that led here."""
         if not isinstance(node, dict):
             return {}
         node, within = self._resolve(node, within)

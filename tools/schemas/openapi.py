@@ -12,7 +12,7 @@ _MAX_DESCRIPTION_LENGTH = 400
 _MAX_PATTERN_LENGTH = 500
 _MAX_DEFAULT_LENGTH = 200
 _MARGIN = 4
-"""The multiple of the wanted length that is read, because some of the characters may be spaces."""
+"""The factor by which more characters are read than are wanted, because some may be spaces."""
 
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _NUMBERS = ("minimum", "maximum", *EXCLUSIVE)
@@ -48,7 +48,7 @@ def has_content(node: Mapping[str, Any]) -> bool:
 
 
 def truncate(node: Any, reason: str) -> dict[str, Any]:
-    """Truncate a schema to its type and texts, and say so in its description."""
+    """Truncate a schema to its type and texts, and note this in its description."""
     result = dict(node) if isinstance(node, Mapping) else {}
     converted = apply_nullable(_read_type(result), result)
     kind = {"object": "Any object", "array": "Any list"}.get(
@@ -89,7 +89,7 @@ def _read_type(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def apply_nullable(converted: dict[str, Any], node: Mapping[str, Any]) -> dict[str, Any]:
-    """Apply `nullable`, with which OpenAPI 3.0 allows null besides the type."""
+    """Apply `nullable`, which allows null in addition to the type in OpenAPI 3.0."""
     if node.get("nullable") is not True and node.get("x-nullable") is not True:
         return converted
     kind = converted.get("type")

@@ -10,7 +10,7 @@ from tools.schemas.references import find_target, list_forms, resolve_reference
 from tools.schemas.types import describe_type, name_type
 
 _LEADING = frozenset({"$ref", "anyOf", "oneOf", "allOf"})
-"""Keywords that lead to other schemas of the same value."""
+"""Keywords that lead to other schemas for the same value."""
 _DEEPEST = 20
 _DEEPEST_LISTED = 5
 """The maximum number of dots in a listed path. Without a limit, a schema that refers to itself
@@ -49,8 +49,8 @@ class CallSchema:
         return list(self._list_params(self.root, "", is_there=True))
 
     def find_missing(self, paths: Iterable[str]) -> str:
-        """Find a param that every call has and that no path leads to or into; empty if there is
-        none."""
+        """Find a param that every call has and that none of the paths names or enters; empty if
+        there is none."""
         return self._find_missing(self.root, "", frozenset(paths))
 
     def _list_params(self, node: Any, where: str, *, is_there: bool) -> Iterator[SchemaParam]:
@@ -72,7 +72,7 @@ class CallSchema:
 
     def _find_missing(self, node: Any, where: str, paths: frozenset[str]) -> str:
         here = self._resolve(node)
-        # If the list itself is in `paths`, it may be empty, so its items need nothing.
+        # If the list itself is in `paths`, it may be empty, so its items need not be named.
         if "items" in here and where not in paths:
             return self._find_missing(here["items"], where, paths)
         for name, schema in self._read_properties(here):
@@ -90,7 +90,8 @@ class CallSchema:
         return ""
 
     def _is_there(self, node: Any, name: str, schema: Any) -> bool:
-        """Return True if the object always has this param with a value; null counts as absent."""
+        """Return True if the object always has this param with a value; null is treated as
+        absent."""
         is_filled = (
             self.has_defaults and isinstance(schema, Mapping) and schema.get("default") is not None
         )
@@ -119,7 +120,7 @@ def list_types(schema: Mapping[str, Any], param: str, tool: str = "") -> frozens
         tool: the tool's name, to check the path; without it, any path passes.
 
     Raises:
-        ValueError: the tool has no such param; the text names the params that it has.
+        ValueError: the tool does not have this param; the text names the params that it has.
     """
     return _list_named_types(_find_nodes(schema, param, tool))
 
@@ -170,10 +171,11 @@ def _find_nodes(schema: Mapping[str, Any], param: str, tool: str) -> list[Mappin
 
 
 def find_closed_object(schema: Mapping[str, Any], param: str) -> tuple[str, list[str]] | None:
-    """Find the object that rules out the path's next name; return its own path and its names.
+    """Find the object in which the path's next name cannot be; return the object's path and its
+    names.
 
-    Return None if a call may have the path. Only an object without additional properties rules a
-    name out.
+    Return None if a call may have the path. Only an object without additional properties excludes
+    other names.
     """
     nodes, so_far = list(_list_variants(schema, schema)), list[str]()
     for name in param.split("."):
@@ -193,15 +195,16 @@ def find_open_objects(schema: Mapping[str, Any], params: Mapping[str, Any]) -> f
     """Return the paths of a call's objects that may have params which the schema does not list;
     the path of the call itself is empty.
 
-    The schema allows other names in such an object, or the object has one. An object inside the
-    call whose schema lists no names, and does not say that any are allowed, is a map: its names are
-    data.
+    The schema allows unlisted names in such an object, or the object contains one. An inner object
+    is a map, whose names are data, if its schema does not list names and does not explicitly allow
+    any name.
     """
     return frozenset(path for path, is_open, _ in _compare(schema, params) if is_open)
 
 
 def find_unset_params(schema: Mapping[str, Any], params: Mapping[str, Any]) -> frozenset[str]:
-    """Find the params that are null by their default, so that the call may not have named them."""
+    """Find the params whose value is null by default, so that the call may not have contained
+    them."""
     return frozenset(path for _, _, unset in _compare(schema, params) for path in unset)
 
 
@@ -255,7 +258,8 @@ def _join(path: str, name: str) -> str:
 
 
 def _may_be_null(schema: Any, root: Mapping[str, Any]) -> bool:
-    """Return True if null, which counts as absent, is allowed, or if the schema does not say."""
+    """Return True if null, which is treated as absent, is allowed, or if the schema does not
+    say."""
     nodes = list(_list_variants(schema, root))
     return not nodes or any(_allows_null(node) for node in nodes)
 
@@ -267,7 +271,7 @@ def _allows_null(node: Mapping[str, Any]) -> bool:
 
 
 def _is_closed(node: Mapping[str, Any]) -> bool:
-    """Return True for a closed object, and for a value that is neither an object nor a list."""
+    """Return True for a closed object, and for a value that is not an object or a list."""
     types = _read_types(node)
     if types and not types & {"object", "array"}:
         return True
@@ -311,7 +315,8 @@ def _merge(node: Mapping[str, Any], form: Mapping[str, Any]) -> Mapping[str, Any
     """Merge the keywords beside a reference or alternatives into one target; both describe the
     value.
 
-    A name is known if either lists it; an object is closed if either closes it.
+    A name is known if at least one of them lists it; an object is closed if at least one of them
+    closes it.
     """
     merged = {**node, **form}
     if "properties" in node and "properties" in form:

@@ -43,7 +43,8 @@ _CATEGORIES = {
 
 
 def translate_pattern(pattern: str) -> str:
-    """Translate an ECMA pattern, as in JSON Schema, into RE2's syntax where they differ."""
+    """Translate an ECMA pattern, as in JSON Schema, into RE2's syntax where the two syntaxes
+    differ."""
     return _ECMA_ESCAPES.sub(_translate_escape, pattern)
 
 

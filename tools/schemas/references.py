@@ -36,12 +36,12 @@ def resolve_reference(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Map
 
 
 def inline_references(schema: Any, root: Mapping[str, Any], trail: tuple[int, ...] = ()) -> Any:
-    """Replace the schema's references with their targets; circular ones stay.
+    """Replace the schema's references with their targets; keep circular ones.
 
-    Keywords next to a reference, such as a description, stay too.
+    Keywords next to a reference, such as a description, are kept, too.
 
     Args:
-        trail: ids of the schemas that the references led through so far.
+        trail: the ids of the schemas to which references have led so far.
     """
     if isinstance(schema, list):
         return [inline_references(part, root, trail) for part in schema]
@@ -59,7 +59,7 @@ def inline_references(schema: Any, root: Mapping[str, Any], trail: tuple[int, ..
 
 
 def list_choices(schema: Mapping[str, Any]) -> list[Any]:
-    """List the schemas in `anyOf`, or else in `oneOf`, of which one describes the value."""
+    """List the schemas in `anyOf`, or else in `oneOf`; one of them describes the value."""
     return list(schema.get("anyOf") or schema.get("oneOf") or ())
 
 
@@ -77,7 +77,7 @@ def expand_forms(
     *,
     with_entries: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the schema and every other schema for the same value, each once: the targets of
+    """Yield the schema and, once each, all other schemas for the same value: the targets of
     references, and the schemas inside `keywords`.
 
     Args:

@@ -32,8 +32,8 @@ def list_result_paths(data: Any) -> list[str]:
 
 
 def list_value_places(data: Any) -> list[tuple[str, str | int | float]]:
-    """List the texts and numbers in a recorded result, each with its path, as `list_result_paths`
-    does."""
+    """List the texts and numbers in a recorded result, each with its path in the form of
+    `list_result_paths`."""
     return list(islice(_list_value_places(data, "", _DEEPEST), _MOST_VALUES))
 
 

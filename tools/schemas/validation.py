@@ -17,8 +17,8 @@ from tools.schemas.patterns import compile_linear_pattern
 MAX_STEPS = 100_000
 """The maximum number of keywords applied to the params of one call."""
 MAX_CHECK_S = 10.0
-"""The time limit besides MAX_STEPS, because one step can be slow, with many choices or large
-values."""
+"""The time limit, in addition to MAX_STEPS, because a step with many choices or large values can be
+slow."""
 
 
 class UncheckableError(ValueError):

@@ -1,4 +1,4 @@
-"""Tool sources; none of them needs Django."""
+"""Tool sources, which do not need Django."""
 
 from tools.sources.base import ToolSource
 from tools.sources.combined import CombinedSource, fill_toolbox

@@ -13,12 +13,12 @@ logger = logging.getLogger("gadget.tools")
 
 
 class CombinedSource(LoadedSource):
-    """The tools of several sources, in order. It is an error if two sources have a tool of the same
-    name.
+    """The tools of several sources, in order. If two sources have a tool of the same name, that is
+    an error.
 
     Names are compared, not ids: a name refers to its highest version, so another source's
     `mail.send@2.0` would silently replace `mail.send@1.0`. One source may have several versions of
-    a tool. The name of a withheld tool counts as taken, too.
+    a tool. The name of a withheld tool is taken, too.
 
     Args:
         by_precedence: if a name occurs twice, use the tool of the first source and leave out the
@@ -86,8 +86,8 @@ def fill_toolbox(
 ) -> None:
     """Start the sources and register their tools in order; an invalid tool is left out.
 
-    Every toolbox gets its tools here. Tools that it already has, and names that it withholds, count
-    as the first source.
+    Every toolbox gets its tools here. Tools that it already has, and names that it withholds, are
+    treated as the first source.
 
     Args:
         by_precedence: see `CombinedSource`.

@@ -9,7 +9,7 @@ def require_credentials(service: str, names: Iterable[str], values: Mapping[str,
     """Require a value for each of these fields of the service's credentials.
 
     Raises:
-        ToolError: UNAUTHORIZED, naming all missing fields; nothing was attempted.
+        ToolError: UNAUTHORIZED, naming all missing fields; the call was not attempted.
     """
     if missing := ", ".join(name for name in names if not values.get(name)):
         raise ToolError(

@@ -1,6 +1,6 @@
 """Detection of tools that can embed other requests in a call: batches, GraphQL, RPC.
 
-Such a call does whatever its params say, so neither its method nor its grant limits what it does.
+Such a call does whatever its params say, so its method and its grant do not limit what it does.
 """
 
 import re
@@ -49,7 +49,7 @@ def detect_embedded_requests(
         names: the tool's name, path and id, by their description in a sentence: {"its path":
             "/v1/batch"}.
         schema: the schema of the tool's params.
-        only_reads: the tool's HTTP method only reads, so a `batch` is something to read.
+        only_reads: the tool's HTTP method only reads, so that `batch` means something to read.
     """
     for where, text in names.items():
         if word := _find_batch_word(text, only_reads=only_reads):
@@ -77,7 +77,7 @@ def _split_words(text: str) -> list[str]:
 
 
 def _find_batch_word(text: str, *, only_reads: bool) -> str:
-    """Return the word that suggests embedded requests; `batch` counts only as a name's first or
+    """Return the word that suggests embedded requests; `batch` does so only as a name's first or
     last word."""
     for word in _CERTAIN_WORDS:
         if word in _split_words(text) or (len(word) > 3 and word in normalize_name(text)):

@@ -3,8 +3,8 @@
 The other side chooses a tool's title and may change it at any time, so people decide by its name
 only.
 
-The toolbox refuses params whose values only the run may provide, such as `user`. In another
-system, `user` is someone else, so such a param gets an extra `_` inside Gadget; the model sees its
+The toolbox refuses params whose values only the run may provide, such as `user`. In another system,
+`user` means someone else, so Gadget adds a `_` to the name of such a param; the model sees the
 original name.
 """
 
@@ -26,8 +26,8 @@ class ExternalTool(Tool):
     """A tool of another system, with params described by a JSON schema.
 
     Attributes:
-        server_title: the other side's title for the tool, as an admin accepted it; shown only as
-            the other side's words.
+        server_title: the other side's title for the tool, as an admin accepted it; always shown as
+            a text of the other side.
     """
 
     returns_outside_text = True
@@ -82,7 +82,8 @@ def get_server_title(tool: Tool | None) -> str:
 
 
 def restore_source_names(node: Any) -> Any:
-    """Return the schema with the source's original names, unless two params would share one."""
+    """Return the schema with the source's original names, except where two params would have the
+    same name."""
     if isinstance(node, list):
         return [restore_source_names(part) for part in node]
     if not isinstance(node, Mapping):
@@ -120,7 +121,7 @@ def replace_source_names(value: Any, schema: Mapping[str, Any]) -> Any:
 
 
 def _rename_keys(value: Any, forms: list[Mapping[str, Any]], waiting: list[Any]) -> Any:
-    """Copy the value with its own keys renamed, and queue its nested values."""
+    """Copy the value and rename its top-level keys; add its nested values to the queue."""
     if isinstance(value, dict):
         known = {name for form in forms for name in list_properties(form)}
         renamed: Any = {_to_toolbox_name(name, known): child for name, child in value.items()}

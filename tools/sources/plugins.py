@@ -52,7 +52,7 @@ class BrokenPlugin:
 
 class PluginSource(LoadedSource):
     """The tools of one entry point: a list of tools and tool classes, a source, or a function that
-    returns either.
+    returns such a list or source.
 
     An invalid tool is left out; the other tools work. In the catalog, each tool shows this plugin
     as its source and, unless it names an author, the package's author. The tools of a shipped
@@ -75,8 +75,8 @@ class PluginSource(LoadedSource):
         """Import the package and create its tools; if it provides a source, start it.
 
         Raises:
-            PluginError: the entry point names no tools, none of them can be used, or one of their
-                names is taken or in a category of shipped tools.
+            PluginError: the entry point does not provide tools, none of them can be used, or the
+                name of one is taken or belongs to a category of shipped tools.
             Exception: the package's own code failed.
         """
         with ExitStack() as failed:
@@ -135,11 +135,12 @@ class PluginSource(LoadedSource):
 def start_plugins(
     names: Sequence[str], taken: Collection[str] = frozenset()
 ) -> tuple[list[PluginSource], list[BrokenPlugin]]:
-    """Start the plugins of these names in order; return the started sources and the broken plugins.
+    """Start the plugins with these names in order; return the started sources and the broken
+    plugins.
 
     Args:
-        taken: names that no plugin's tool may have; each plugin adds its own for the plugins after
-            it.
+        taken: names that plugins' tools may not have; each plugin adds its tools' names for the
+            next plugins.
     """
     sources: list[PluginSource] = []
     broken: list[BrokenPlugin] = []
@@ -158,7 +159,7 @@ def start_plugins(
 
 
 def _find_entry_point(name: str) -> EntryPoint:
-    """Find the entry point of this name; refuse a name that two packages share."""
+    """Find the entry point with this name; refuse a name that two packages share."""
     if name in _SHIPPED:
         return _SHIPPED[name]
     installed = entry_points(group=GROUP)

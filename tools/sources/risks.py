@@ -1,4 +1,4 @@
-"""Risks of an external tool beyond its level, derived from its stored definition."""
+"""Risks of an external tool that its level does not cover, derived from its stored definition."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -31,8 +31,8 @@ class Voter:
         may_approve: True for an active member with the approver role.
         groups: the ids of their groups.
         deputy_for: the people whose deputy they are at this moment. Chains are not followed, but
-            each of these people has a `deputy_for`, too, because a person and their deputy never
-            both count.
+            each of these people has a `deputy_for`, too, because the votes of a person and their
+            deputy never count separately.
     """
 
     id: int
@@ -51,12 +51,13 @@ class CastVote:
 
     @property
     def people(self) -> tuple[Voter, ...]:
-        """The voter, and the person for whom they vote as a deputy; neither counts again."""
+        """The voter, and the person for whom they vote as a deputy; another vote of these people
+        does not count."""
         return (self.voter,) if self.deputy_for is None else (self.voter, self.deputy_for)
 
     def shares_a_voice_with(self, other: "CastVote") -> bool:
-        """Return True if the votes count as one, because they are of one person, or of a person and
-        their deputy."""
+        """Return True if the two votes count as one, because they are those of one person, or of a
+        person and their deputy."""
         own, others = ({person.id for person in vote.people} for vote in (self, other))
         return bool(
             own & others
@@ -80,7 +81,7 @@ class RuledCard:
     Attributes:
         requesters: the ids of the people who asked for its call or edited it.
         age: the time since it began to wait.
-        facts: what only the tool's schema tells about the params.
+        facts: the facts about the params that are only in the tool's schema.
     """
 
     tool: str
@@ -111,9 +112,10 @@ class RuleTerms:
     """A rule about the people who must approve a card.
 
     Attributes:
-        tool, category, level, employee_id, conditions: the cards that it is for; an empty one
-            matches every card. Names of tools and categories are compared folded.
-        reading: the version of the rules for reading names and values; stored with a recording.
+        tool, category, level, employee_id, conditions: the cards to which it applies; an empty
+            attribute matches every card. Names of tools and categories are compared folded.
+        reading: the version of the rules for reading names and values, which is stored with a
+            recording.
         needed: the number of people.
         group: the group that they belong to; None for every approver.
         excludes_requesters: True if people who asked for the call or edited it do not count.
@@ -135,7 +137,7 @@ class RuleTerms:
     reading: Reading = TODAY
 
     def matches(self, card: RuledCard) -> bool:
-        """Return True if the rule is for this card."""
+        """Return True if the rule applies to this card."""
         return self.find_reason(card) is not None
 
     def find_reason(self, card: RuledCard) -> RuleReason | None:
@@ -156,7 +158,7 @@ class RuleTerms:
         return RuleReason(all(match.is_sure for match in matches), why)
 
     def read_as(self, reading: Reading) -> "RuleTerms":
-        """Return the rule as it reads names and values in this version."""
+        """Return a copy of the rule that reads names and values as in this version."""
         conditions = tuple(replace(each, reading=reading) for each in self.conditions)
         return replace(self, conditions=conditions, reading=reading)
 
@@ -240,8 +242,8 @@ def count_votes(
 ) -> list[RuleState]:
     """Return the state of each rule that matches the card, by the votes that count at this moment.
 
-    A vote counts while all its people may approve. Of two votes that share a voice, because they
-    are of one person, or of a person and their deputy, the first counts.
+    A vote counts while all its people may approve. Two votes share a voice if they are those of one
+    person, or of a person and their deputy; only the first of them counts.
     """
     matching = _list_matching(card, rules)
     heard = _list_heard(card, votes, matching)
@@ -254,8 +256,8 @@ def count_votes(
 def list_counted(
     card: RuledCard, votes: Iterable[CastVote], rules: Iterable[RuleTerms]
 ) -> list[CastVote]:
-    """List the votes that count for at least one rule now. A vote that counts for none does not
-    keep its voter from voting again."""
+    """List the votes that count for at least one rule now. If a vote does not count for any rule,
+    its voter may vote again."""
     return _list_heard(card, votes, _list_matching(card, rules))
 
 
@@ -305,7 +307,7 @@ def _may_finish(
     became easier.
 
     One more approval is needed from someone whose approval counts, because the last voter saw a
-    card that needed more.
+    card that needed further votes.
     """
     if has_voted or any(state.rule.accepts(CastVote(person), card) for state in states):
         return Entitlement(None, completes=True)
@@ -364,7 +366,8 @@ def _list_matching(card: RuledCard, rules: Iterable[RuleTerms]) -> list[RuleTerm
 def _list_heard(
     card: RuledCard, votes: Iterable[CastVote], matching: Collection[RuleTerms]
 ) -> list[CastVote]:
-    """List the accepted votes, one per voice; a vote that no rule accepts uses up no voice."""
+    """List the accepted votes, one per voice; a vote that none of the rules accepts does not use up
+    its voice."""
     heard: list[CastVote] = []
     for vote in votes:
         is_free = not any(vote.shares_a_voice_with(each) for each in heard)

@@ -1,4 +1,5 @@
-"""Actions that an agent asks about and takes itself: Gadget only gets and records the decision."""
+"""Actions that an agent asks about and carries out itself; Gadget only obtains and records the
+decision."""
 
 from typing import Any, NoReturn
 
@@ -8,8 +9,8 @@ from tools.contract import ErrorCode, Level, Preview, Tool, ToolContext, ToolErr
 from tools.contract.sentences import format_name
 
 PREFIX = "ask/"
-"""The prefix of asked actions' names. No tool can have such a name, so no rule about a tool applies
-to them."""
+"""The prefix of asked actions' names. Tools cannot have such names, so rules about tools do not
+apply to these actions."""
 NOT_RUN_HERE = "Gadget does not run this; the agent will."
 
 
@@ -21,7 +22,7 @@ class _AnyParams(BaseModel):
 
 class AskedAction(Tool):
     """An action that agents ask about, identified by its name. Every organization sets its level,
-    so each call has a level of its own."""
+    so each call has its own level."""
 
     description = "An action that an agent takes itself once a person has approved it."
     level = Level.DESTRUCTIVE
@@ -33,7 +34,7 @@ class AskedAction(Tool):
         self.display_name = action
 
     def execute(self, params: Any, context: ToolContext) -> NoReturn:
-        """Raise OPERATION_NOT_ALLOWED, because only the agent can take the action."""
+        """Raise OPERATION_NOT_ALLOWED, because only the agent can carry out the action."""
         raise ToolError(ErrorCode.OPERATION_NOT_ALLOWED, NOT_RUN_HERE, attempted=False)
 
     def preview(self, params: Any, context: ToolContext) -> Preview:

@@ -34,7 +34,7 @@ _UNKNOWN_HISTORY = "the earlier calls are not known here"
 
 
 class Rule(StrEnum):
-    """The comparison of a condition."""
+    """The comparison that a condition makes."""
 
     EQUALS = "equals"
     ONE_OF = "one_of"
@@ -53,9 +53,10 @@ class Rule(StrEnum):
     CALL_COUNT = "call_count"
     """{most, period}: the employee calls the tool at most this often; `param` is empty."""
     SUM = "sum"
-    """{most, period}: the param's numbers add up to at most this much, this call included."""
+    """{most, period}: the param's numbers add up to at most this much, including this call."""
     ONLY_AFTER = "only_after"
-    """{tool, param}: such a call with the same value in its param has succeeded in this run."""
+    """{tool, param}: a call of this tool with the same value in this param has succeeded in this
+    run."""
     COMES_FROM = "comes_from"
     """{sources, also}: see `tools.toolbox.grant_sources`, also for the next two."""
     TYPED = "typed"
@@ -63,11 +64,11 @@ class Rule(StrEnum):
 
 
 COUNTED = frozenset({Rule.CALL_COUNT, Rule.SUM})
-"""Rules that count calls, so that two calls at the same time could both pass where only one may."""
+"""Rules that count calls; two calls at the same time could both pass although only one may."""
 OF_GRANTS = frozenset({Rule.COMES_FROM, Rule.TYPED, Rule.EACH})
-"""Rules that only standing grants have."""
+"""Rules that only standing grants may have."""
 OVER_HISTORY = COUNTED | {Rule.ONLY_AFTER}
-"""Rules that need to know the earlier calls."""
+"""Rules that depend on the earlier calls."""
 
 
 class Otherwise(StrEnum):
@@ -136,7 +137,7 @@ class Condition:
         provenance: Provenance | None = None,
         history: ToolHistory | None = None,
     ) -> Objection | None:
-        """Find how the call breaks the condition; None if it does not.
+        """Describe how the call breaks the condition; None if it does not break it.
 
         A missing param breaks the condition, except for NOT_FROM_OUTSIDE. An unknown origin or
         history breaks it too, if the condition needs one.
@@ -155,7 +156,7 @@ class Condition:
         return None
 
     def describe_state(self, params: Mapping[str, Any], history: ToolHistory) -> str:
-        """Describe the use of a period with this call: `14 of 20 this hour with this call`."""
+        """Describe how much of a period's limit is used: `14 of 20 this hour with this call`."""
         period, most = Period(self.value["period"]), format_number(self.value["most"])
         if self.rule is Rule.CALL_COUNT:
             return f"{history.count(period) + 1:,} of {most} {period.words} with this call"
@@ -350,7 +351,8 @@ def find_broken_conditions(
 def describe_states(
     conditions: Iterable[Condition], params: Mapping[str, Any], history: ToolHistory | None
 ) -> list[str]:
-    """Describe the use of each counting limit that the call keeps; empty without a history."""
+    """Describe how much is used of each counting limit that the call does not exceed; empty without
+    a history."""
     if history is None:
         return []
     kept = (
@@ -364,7 +366,8 @@ def describe_states(
 def list_exceeded(
     conditions: Iterable[Condition], params: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> list[Condition]:
-    """List the counting conditions that a call broke, by the facts that its verdict used."""
+    """List the counting conditions that a call broke, according to the facts that its verdict
+    used."""
     history = StoredHistory(facts.get("history") or {})
     return [
         each for each in conditions if each.rule in COUNTED and _is_exceeded(each, params, history)
@@ -393,7 +396,7 @@ def _is_path(param: str) -> bool:
 
 
 def _names_call(value: Any) -> bool:
-    """Return True for {tool, param}, both of them names."""
+    """Return True for {tool, param} if both are names."""
     return (
         isinstance(value, dict)
         and value.keys() == {"tool", "param"}
@@ -451,7 +454,7 @@ def _starts_with(value: Any, prefix: Any) -> bool:
 
 def find_single_host(value: Any) -> str | None:
     """Return the only host that an address, an email address or a host names, in quotes if it is
-    ambiguous; None if there is none, or several."""
+    ambiguous; None if it names none or several."""
     if not isinstance(value, str):
         return None
     if (email := _EMAIL.fullmatch(value)) is not None:

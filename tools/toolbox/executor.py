@@ -38,7 +38,7 @@ from tools.toolbox.threads import THREADS, mark_abandoned, mark_returned
 _SUSPENDS = {cls: ValueRule(TypeAdapter(cls)) for cls in (Question, Delegation, Steps)}
 
 CANCEL_GRACE_S = 0.5
-"""Seconds that a timed-out async tool has to stop before its thread is abandoned."""
+"""The time in seconds that a timed-out async tool has to stop before its thread is abandoned."""
 
 PROGRESS_INTERVAL_S = 0.2
 """Seconds between two progress reports of one call; in between, the latest report wins."""
@@ -74,12 +74,12 @@ class PreparedCall:
 
 @dataclass(frozen=True)
 class FinishedCall:
-    """The end of a call.
+    """A finished call with its result.
 
     Attributes:
         abandoned: True if the call exceeded its timeout and its thread was abandoned.
         suspend: the question, delegation or steps that the call waits for; the result then only
-            says that nothing was done yet.
+            says that the call has not done anything yet.
     """
 
     key: int
@@ -113,8 +113,8 @@ def run_call(call: PreparedCall, let_through: tuple[type[BaseException], ...] = 
     synchronous one is not.
 
     Raises:
-        BaseException: only of the classes in `let_through`, e.g. a deadlock after which the caller
-            retries.
+        BaseException: only exceptions of the classes in `let_through`, e.g. a deadlock after which
+            the caller retries.
     """
     try:
         return _run_guarded(call, call.context, let_through)
@@ -240,7 +240,7 @@ class _RunningCall:
         return was_taken
 
     def take_due_progress(self, now: float) -> Progress | None:
-        """Take the report that is due now, at most one in PROGRESS_INTERVAL_S."""
+        """Take the report that is due now; one is due at most every PROGRESS_INTERVAL_S seconds."""
         if self.progress is None or now < self.progress_at:
             return None
         with self.lock:
@@ -273,7 +273,7 @@ class Batch:
 
     @property
     def running(self) -> int:
-        """The number of calls that `wait` has not returned as finished yet."""
+        """The number of calls that `wait` has not yet returned as finished."""
         return self._open
 
     def start(self, call: PreparedCall) -> None:
@@ -290,9 +290,11 @@ class Batch:
         THREADS.run(lambda: self._run(running))
 
     def wait(self, wake_at: float) -> list[FinishedCall | Progress]:
-        """Wait for reports and return them; none at monotonic time `wake_at` or if nothing runs.
+        """Wait for reports and return them; return an empty list at monotonic time `wake_at` or if
+        no call is running.
 
-        A call past its timeout is abandoned: its result is TIMEOUT, whatever it reports later.
+        A call that exceeds its timeout is abandoned: its result is TIMEOUT, whatever it reports
+        later.
         """
         received: list[FinishedCall | None] = []
         while True:
@@ -378,7 +380,7 @@ class Batch:
 
 
 def _run_to_end(call: PreparedCall, context: ToolContext) -> FinishedCall:
-    """Run the call and return its end; a failure here may have happened after the effect."""
+    """Run the call and return it as finished; a failure here may have happened after the effect."""
     started = time.perf_counter()
     try:
         return run_isolated(

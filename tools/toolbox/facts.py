@@ -47,7 +47,7 @@ class ToolTraits(Protocol):
 
 
 class ValueSearch(Protocol):
-    """A search for a call's values in all that a run has seen; used only if the verdict
+    """A search for a call's values in everything that a run has seen; used only if the verdict
     needs it."""
 
     def trace(self, tool: Tool, params: Mapping[str, Any]) -> Provenance:
@@ -82,7 +82,8 @@ class CallFacts(Protocol):
 
     @property
     def provenance(self) -> Provenance | None:
-        """The origins of the values; None outside a run, where nothing was seen."""
+        """The origins of the values; None outside a run, because there are no texts to search
+        there."""
 
     @property
     def own_data(self) -> OwnData:
@@ -90,8 +91,8 @@ class CallFacts(Protocol):
 
     @property
     def is_approved_before(self) -> bool:
-        """True if a person has approved in this run that the tool sends unseen text to these
-        hosts."""
+        """True if a person has approved, in this run, a call of the tool that sent unseen text to
+        these hosts."""
 
     @property
     def history(self) -> ToolHistory | None:
@@ -104,7 +105,8 @@ class LiveFacts:
 
     Attributes:
         arguments: the model's JSON text, or params that are already parsed.
-        values: searches for the origins of values; None outside a run, where nothing was seen.
+        values: searches for the origins of values; None outside a run, because there are no texts
+            to search there.
         earlier: the employee's earlier calls; None if they are not known.
         used: the facts that were looked up, as JSON by name.
     """
@@ -181,7 +183,8 @@ class LiveFacts:
         return LiveHistory(self.tool.name, self.earlier, kept)
 
     def keep_params(self) -> None:
-        """Keep valid params among the facts, because a forbidden call stores them nowhere else."""
+        """Keep valid params among the facts, because a forbidden call does not store them anywhere
+        else."""
         if "params" in self.__dict__:
             self.used["params"] = self.params
 

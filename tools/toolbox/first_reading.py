@@ -1,4 +1,5 @@
-"""The first reading of conditions of approval rules, by which recordings of its time are judged.
+"""The first version of the code that compares values with the conditions of approval rules;
+recordings from its time are judged by it.
 
 It decodes escapes twice, compares names exactly, and treats null as a missing param. New cards are
 judged by `rule_matching`.
@@ -73,8 +74,8 @@ def _restate(rule: Rule, value: Any) -> Condition:
 
 
 def _may_equal(value: Any, expected: Any) -> bool:
-    """Return True if both could mean the same. Values of different kinds could, because they cannot
-    be compared."""
+    """Return True if both could mean the same. Values of different kinds always could, because they
+    cannot be compared."""
     if isinstance(value, Mapping) and isinstance(expected, Mapping):
         names = {name for node in (value, expected) for name in node if node[name] is not None}
         return all(
@@ -116,7 +117,8 @@ def _may_match(value: Any, pattern: Any) -> bool:
 
 
 def _may_start_with(value: Any, prefix: Any) -> bool:
-    """Return True if the text could start with the prefix; a path with a `..` segment could."""
+    """Return True if the text could start with the prefix; a path with a `..` segment always
+    could."""
     if not isinstance(value, str):
         return True
     ways, starts = _read_ways(value), tuple(_read_ways(prefix))
@@ -124,7 +126,8 @@ def _may_start_with(value: Any, prefix: Any) -> bool:
 
 
 def _may_be_at_host(value: Any, host: Any) -> bool:
-    """Return True if the value names the host, or names none and so cannot be compared."""
+    """Return True if the value names the host, or does not name any host and so cannot be
+    compared."""
     hosts = (
         find_named_hosts({"": value}, frozenset({""})) if isinstance(value, str) else frozenset()
     )
@@ -158,4 +161,5 @@ _MAY_HOLD: dict[Rule, Callable[[Any, Any], bool]] = {
     Rule.PREFIX: _may_start_with,
     Rule.HOST: _may_be_at_host,
 }
-"""By rule: returns True if a value that does not meet the condition may be meant to meet it."""
+"""Functions by rule: each returns True if a value that does not meet the condition may be meant
+to."""

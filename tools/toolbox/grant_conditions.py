@@ -1,11 +1,11 @@
-"""Judge calls by the conditions of standing grants; no other module does.
+"""Judge calls by the conditions of standing grants; only this module does.
 
 Explicit nulls are values: only `also`, and EQUALS or ONE_OF with null, allow them. `grant_sources`
 describes the rules about where a value must come from.
 
-Values that come from the same tool must stand in one result, and in one entry of its list. A result
-does not count for a value that the task itself had written before, in any param of another call:
-otherwise an employee could write what a mail says, and read it back.
+Values that come from the same tool must be in one result, and in one entry of its list. A result
+does not prove the origin of a value that the task itself had already written in a param of another
+call: otherwise, an employee could write what a mail says, and read it back.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def list_values(node: Any, path: str) -> list[Any]:
 
 
 class _TooManyStepsError(Exception):
-    """The comparison of a call would take too long."""
+    """The comparison of a call with the conditions would take too long."""
 
 
 class _Place(NamedTuple):
@@ -119,7 +119,7 @@ class _Place(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """A condition on one value that must stand in a result."""
+    """A condition on one value that must be in a result."""
 
     param: str
     place: _Place
@@ -128,7 +128,8 @@ class _Wanted(NamedTuple):
 
 _Entries = tuple[tuple[str, int], ...]
 _Bound = Mapping[str, tuple[int, Mapping[str, int]]]
-"""By tool, the call whose result is used, and the number of the entry in each of its lists."""
+"""For each tool, the call whose result is used, and the number of the entry in each of its
+lists."""
 
 
 class _Reading:
@@ -202,8 +203,8 @@ class _Reading:
         return self._find_unjoined(origins)
 
     def _find_unjoined(self, origins: list[_Wanted]) -> Objection | None:
-        """Find values from one tool that stand in different lists of the call, and in no common
-        result.
+        """Find values from one tool that are in different lists of the call, but not together in
+        any result.
 
         It is not known which entries of two lists belong together, so all must have one origin.
         """
@@ -222,7 +223,7 @@ class _Reading:
         return None if is_joined else Objection(_describe_unseen(around, self))
 
     def stands_somewhere(self, origin: _Wanted) -> bool:
-        """Return True if a result has the value, whatever the call's other values are."""
+        """Return True if a result has the value, regardless of the call's other values."""
         return self._can_bind([origin], {})
 
     def _can_bind(self, origins: Sequence[_Wanted], bound: _Bound) -> bool:
@@ -242,7 +243,7 @@ class _Reading:
     def _find_results(
         self, source: ValueSource, value: Any
     ) -> Iterator[tuple[RecordedResult, _Entries]]:
-        """Yield the results that count and have the value at the source's path, each with the
+        """Yield the results that may be used and have the value at the source's path, each with the
         number of the entry in its lists."""
         assert self._facts is not None
         path = source.path.split(".") if source.path else []
@@ -280,7 +281,7 @@ class _Reading:
 
     def _meets_where(self, source: ValueSource, result: RecordedResult) -> bool:
         """Return True if conditions cover each param of the call, and the call meets them all; null
-        counts as absent, because a read does nothing with it."""
+        is treated as absent, because a read ignores it."""
         covered = {condition.param for condition in source.where}
         paths = list_value_paths(drop_nulls(result.params))
         if paths is None or not paths <= covered:
@@ -310,7 +311,7 @@ def list_value_paths(
     Return None if a name is empty or contains a dot, because its path would be ambiguous.
 
     Args:
-        empty: the paths at which null says nothing; None for all paths.
+        empty: the paths at which null has no meaning; None for all paths.
     """
     found = frozenset(_list_paths(params, "", empty))
     return None if None in found else frozenset(path for path in found if path is not None)
@@ -397,7 +398,7 @@ def _is_same(found: Any, value: Any) -> bool:
 
 
 def _stands_in(value: Any, text: str) -> bool:
-    """Return True if the text contains the value, and not only as a part of a longer one."""
+    """Return True if the text contains the value itself, not only as a part of a longer value."""
     if is_number(value):
         wanted = {format_number(value), format_number(value).replace(",", "")}
         found = (each[0] for each in _NUMBER.finditer(text))
@@ -420,11 +421,12 @@ def _stands_in(value: Any, text: str) -> bool:
 
 
 def _goes_on(end: str, rest: str) -> bool:
-    """Return True if a value continues in the rest of a text: with a letter or digit, directly or
-    after characters that join the parts of an address or a code; digits also after a separator.
+    """Return True if a value continues in the rest of a text: with a letter or digit that follows
+    directly, or after characters that join the parts of an address or a code. Digits also continue
+    after a separator.
 
     Args:
-        end: the value's own character beside the rest.
+        end: the character of the value that is next to the rest.
     """
     joints = "-_.@/:+%&=#~"
     if rest.lstrip(joints)[:1].isalnum():
@@ -443,14 +445,14 @@ def _reads_as(digits: str, number: Any) -> bool:
 
 
 def drop_nulls(node: Any) -> Any:
-    """Return the params without nulls, which say nothing in a read."""
+    """Return the params without nulls, because a read ignores them."""
     if isinstance(node, Mapping):
         return {name: drop_nulls(each) for name, each in node.items() if each is not None}
     return [drop_nulls(each) for each in node] if isinstance(node, list) else node
 
 
 def _is_beside(one: _Wanted, other: _Wanted) -> bool:
-    """Return True if two values with a source tool in common stand in different lists."""
+    """Return True if two values with a source tool in common are in different lists."""
     for mine, theirs in zip(one.place.where, other.place.where, strict=False):
         if mine[0] != theirs[0]:
             mine_tools, their_tools = (

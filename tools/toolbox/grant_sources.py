@@ -3,12 +3,12 @@ name.
 
 - COMES_FROM {sources, also}: a source is {tool, path, where, only, definition}: the `path` of a
   result's data, and `where`, conditions that cover every param of the call with the result. `*` in
-  a path stands for any name in an object. With `only`, the result has no other value there, so that
-  nobody chose among what was found.
+  a path stands for any name in an object. With `only`, the result does not have another value
+  there, so that nobody chose among several values.
 - TYPED {also}: a person typed the value in the run.
 - EACH {rule, value, also}: each entry of a list meets the rule.
 
-`also` are further exact values, such as null or an empty list.
+`also` lists further exact values, such as null or an empty list.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tools.contract import canonical_json
 from tools.toolbox.conditions import OF_GRANTS, OVER_HISTORY, Condition, Otherwise, Rule
 
 FIXING = frozenset({Rule.EQUALS, Rule.ONE_OF, Rule.COMES_FROM, Rule.TYPED})
-"""Rules that leave nothing about the value open."""
+"""Rules that fix the value completely."""
 EXACT = frozenset({Rule.EQUALS, Rule.ONE_OF})
 MAX_SOURCES = 20
 DEEPEST = 4
@@ -34,7 +34,7 @@ class ValueSource:
     """A field of a tool's results.
 
     Attributes:
-        definition: the hash of the tool's definition; empty if any definition counts.
+        definition: the hash of the tool's definition; empty if any definition is accepted.
         where: the conditions that the call with the result must meet.
         only: the value must be the only one in the field.
     """
@@ -135,7 +135,7 @@ def depends_on_run(conditions: Iterable[Condition]) -> bool:
 
 
 def is_fixing(condition: Condition) -> bool:
-    """Return True if the condition leaves nothing about the value open."""
+    """Return True if the condition fixes the value completely."""
     return unpack(condition).rule in FIXING
 
 

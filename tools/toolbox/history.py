@@ -47,12 +47,12 @@ class EarlierCalls(Protocol):
         """Add up the amounts that this tool's calls in the period had in this param."""
 
     def find_unseen(self, tool: str, param: str, values: Sequence[Any]) -> int | None:
-        """Return the index of the first value that no successful call of this tool in this run had
-        in this param; None if all were seen."""
+        """Return the index of the first value that was not in this param of any successful call of
+        this tool in this run; None if all were seen."""
 
     def has_approved_read(self, tool: str, hosts: frozenset[str]) -> bool:
-        """Return True if a person approved calls of this tool in this run that sent unseen text to
-        each of these hosts, or to no named host if there are none."""
+        """Return True if a person approved, in this run, calls of this tool that sent unseen text
+        to each of these hosts or, if `hosts` is empty, a call that did not name any host."""
 
 
 class ToolHistory(Protocol):
@@ -65,7 +65,8 @@ class ToolHistory(Protocol):
         """Add up the amounts that the tool's calls in the period had in this param."""
 
     def find_unseen(self, after: "After", values: Sequence[Any]) -> int | None:
-        """Return the index of the first value that no earlier call had; None if all were seen."""
+        """Return the index of the first value that was not in any earlier call; None if all were
+        seen."""
 
 
 @dataclass(frozen=True)

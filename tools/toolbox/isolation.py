@@ -19,7 +19,8 @@ _ATTEMPTED_ACTS = ("execute", "result")
 
 @dataclass(frozen=True)
 class Unnamed:
-    """Stands for a tool that is not built or checked yet, so its own names cannot be trusted."""
+    """A stand-in for a tool that is not built or checked yet, so that its own names cannot be
+    trusted."""
 
     id: str
 
@@ -33,7 +34,7 @@ class UnexpectedFailure(ToolError):
 
 
 class BrokenPromise(ToolError):
-    """A method returned a value of another type than declared; nothing was attempted."""
+    """A method returned a value of a type that it does not declare; the call was not attempted."""
 
 
 def run_isolated(
@@ -54,9 +55,9 @@ def run_isolated(
 
     Raises:
         BrokenPromise: the method returned a value of another type, which the text names.
-        ToolError: the tool's own.
-        UnexpectedFailure: TOOL_EXECUTION_FAILED, for any other exception. Only `execute` and
-            reading its result count as attempted.
+        ToolError: an error that the tool itself raised.
+        UnexpectedFailure: TOOL_EXECUTION_FAILED, for any other exception. The call was attempted
+            only if `execute`, or the reading of its result, failed.
         BaseException: an exception of the classes in `let_through`.
     """
     try:

@@ -1,7 +1,7 @@
 """The result cache and the rate limiter of tool calls.
 
-Both are ports: `agents` provides implementations that all workers share. Without an implementation,
-nothing is cached or limited.
+Both are interfaces: `agents` provides implementations that all workers share. Without an
+implementation, nothing is cached or limited.
 """
 
 import math
@@ -21,7 +21,7 @@ from tools.contract import (
 from tools.toolbox.rate_limits import RateLimiter
 
 MAX_CACHED_CHARACTERS = 1_000_000
-"""The largest result, in characters of JSON, that is cached."""
+"""The maximum size, in characters of JSON, of a result that is cached."""
 
 
 class ResultCache(Protocol):
@@ -34,7 +34,7 @@ class ResultCache(Protocol):
 
 @dataclass(frozen=True)
 class Guards:
-    """The result cache and the rate limiter of an installation; either may be None."""
+    """The result cache and the rate limiter of an installation; each may be None."""
 
     cache: ResultCache | None = None
     limiter: RateLimiter | None = None
@@ -49,7 +49,7 @@ class Guards:
         """Return the cached result of the same call, or run `work` and cache its result.
 
         Raises:
-            ToolError: RATE_LIMITED, with the time to wait; nothing was attempted.
+            ToolError: RATE_LIMITED, with the time to wait; the call was not attempted.
         """
         key = _build_key(tool, params, context) if tool.cacheable_s else ""
         cached = self.cache.get(key) if key and self.cache else None

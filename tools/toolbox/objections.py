@@ -1,4 +1,5 @@
-"""Objections: the reason against a call or a standing grant; None stands for no objection."""
+"""Objections: the reason against a call or a standing grant; None means that there is no
+objection."""
 
 from dataclasses import dataclass
 

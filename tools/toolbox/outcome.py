@@ -55,17 +55,17 @@ def normalize_result(
     starts with `TOOL ERROR:` is a failure. Any other value is the data of a result. NUL characters
     and lone surrogates, which no database stores, become U+FFFD.
 
-    A write that returned has happened, whatever its result: unreadable parts are left out and
-    named.
+    A write that has returned did happen, whatever its result is: unreadable parts are left out, and
+    the result names them.
 
     Args:
         level: the call's level if an admin raised it; None means the tool's own.
 
     Raises:
-        ToolError: LIMIT_EXCEEDED if the result of a read is too large. TOOL_EXECUTION_FAILED if it
-            is not JSON or breaks the tool's `Output`, naming its place; or if nobody can know
-            whether the tool succeeded. OPERATION_FAILED, definitely, if a transactional tool's
-            result cannot be read, because its effect is rolled back.
+        ToolError: LIMIT_EXCEEDED if the result of a read is too large. TOOL_EXECUTION_FAILED, with
+            the place of the fault, if it is not JSON or does not match the tool's `Output`; or if
+            nobody can know whether the tool succeeded. OPERATION_FAILED, definitely, if a
+            transactional tool's result cannot be read, because its effect is rolled back.
     """
     reader = _ResultReader(tool, level or tool.level)
     result = reader.find_result(returned)
@@ -110,7 +110,7 @@ def keep_files(
 ) -> ToolResult:
     """Keep the result's files, and put their descriptions into its metadata.
 
-    A write whose files cannot be kept has succeeded without them.
+    A write whose files cannot be kept succeeds without them.
 
     Raises:
         ToolError: the files of a read cannot be kept.
@@ -135,7 +135,7 @@ def _describe_files(_: Level, files: Sequence[ResultFile]) -> list[KeptFile]:
 class _ResultReader:
     """Reads the parts of one result.
 
-    A read fails at the first fault; a write continues without the faulty part.
+    For a read, the first fault is a failure; for a write, the faulty part is left out.
 
     Attributes:
         fault: the first fault in a write's result; empty if there is none.

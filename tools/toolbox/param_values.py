@@ -12,7 +12,7 @@ from tools.toolbox.value_readings import find_key
 ABSENT = object()
 """Stands for a value that is missing or null."""
 UNCOUNTABLE = Decimal("Infinity")
-"""The sum of values of which one is not a number; it exceeds every limit."""
+"""The sum of values if one of them is not a number; it exceeds every limit."""
 _EXACT = Context(prec=60)
 
 
@@ -35,7 +35,8 @@ def find_values(node: Any, path: list[str], *, is_folded: bool = False) -> Itera
 
 
 def _find_keys(node: Mapping[str, Any], name: str, *, is_folded: bool) -> list[str]:
-    """List the keys that read like the name; other spellings count only beside the name itself."""
+    """List the keys that read like the name; other spellings count only if the name itself is a
+    key, too."""
     if name not in node:
         return []
     return list(find_key(node, name)) if is_folded else [name]

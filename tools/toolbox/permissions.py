@@ -64,7 +64,7 @@ class Policy:
         strict_capabilities: True requires all of a tool's capabilities, False any one of them.
         features_by_tool: features required in addition to the tool's own, by name or id.
         allowed_hosts: hosts that open-world tools may contact without approval, in lower case.
-        withheld: tools that cannot be used now, by name, with the reason as a sentence.
+        withheld: tools that cannot be used now, by name, each with the reason as a sentence.
         modes: the modes that exist; in any other mode, no tool can be used. None allows any.
     """
 
@@ -167,7 +167,8 @@ def judge_call(  # noqa: PLR0913, PLR0917 - see MANY_ARGUMENTS in the architectu
         tool: the tool, or None if there is no tool with this name.
         arguments: the model's JSON text, or params that are already parsed.
         name: the requested name, to quote if there is no such tool.
-        values: searches for the origins of values; None outside a run, where nothing was seen.
+        values: searches for the origins of values; None outside a run, because there are no texts
+            to search there.
         earlier: the employee's earlier calls; None if they are not known.
     """
     if tool is None:
@@ -186,7 +187,7 @@ def judge_missing_tool(name: str, grants: Grants, policy: Policy) -> Verdict:
 
 
 def judge_facts(tool: ToolTraits, facts: CallFacts, grants: Grants, policy: Policy) -> Verdict:
-    """Judge one call by its facts, the grants and the policy, and nothing else."""
+    """Judge one call only by its facts, the grants and the policy."""
     level = determine_level(tool, grants)
     if (refusal := find_refusal(tool, grants, policy)) is not None:
         return _forbid(level, refusal)

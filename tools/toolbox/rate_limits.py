@@ -22,7 +22,7 @@ class RateLimiter(Protocol):
 
 
 class ProcessRateLimiter:
-    """A limiter that counts the calls of one process, so that a count costs no query."""
+    """A limiter that counts the calls of one process, so that counting does not need a query."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -48,7 +48,7 @@ class ProcessRateLimiter:
             self._times.clear()
 
     def _forget_old(self, now: float) -> None:
-        """Forget expired keys once a minute, because strangers may send any number of keys."""
+        """Remove expired keys once a minute, because strangers may send any number of keys."""
         if now - self._forgotten_at >= FORGOTTEN_EVERY_S:
             self._forgotten_at = now
             self._times = {

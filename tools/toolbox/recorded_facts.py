@@ -55,7 +55,7 @@ class _CompletedHistory:
 
 @dataclass(frozen=True)
 class RecordedTraits:
-    """The properties of a tool that a verdict depends on, as they were; see `ToolTraits`."""
+    """The properties of a tool that a verdict depended on, as they were then; see `ToolTraits`."""
 
     name: str
     id: str
@@ -166,8 +166,8 @@ class RecordedFacts:
 
     @property
     def hosts(self) -> frozenset[str] | None:
-        """The hosts that the call contacts. A call that was not forbidden and has no hosts stored
-        contacts none."""
+        """The hosts that the call contacts. A call that was not forbidden and for which hosts are
+        not stored does not contact any."""
         kept = self.call.facts
         if "error" in kept:
             raise self._load_error()

@@ -1,7 +1,7 @@
-"""Matching of calls with conditions of approval rules; a call in doubt counts as matching.
+"""Matching of calls with conditions of approval rules; in case of doubt, a call matches.
 
-A limit counts a value that cannot be compared as breaking it. An approval rule asks for more
-people, so it must apply to such a value: otherwise, "two people from 1,000" would not apply to
+A value that cannot be compared breaks a limit. An approval rule asks for more people, so it must
+apply to a value that cannot be compared: otherwise, "two people from 1,000" would not apply to
 "5000", [5000] or {"value": 5000}.
 """
 
@@ -44,18 +44,19 @@ _UNREADABLE = object()
 """Stands for a value whose shape does not fit the path."""
 _PAIR = 2
 _MOST_VALUES = 100_000
-"""The most values of one call that are looked through; beyond that, any condition may be met."""
+"""The maximum number of values of one call that are searched; beyond that, any condition may be
+met."""
 _NAMING_KEYS = re.compile(
     "name|key|field|param|property|path|column|attribute|header|option|variable", re.IGNORECASE
 )
-"""A word in keys whose value can be the name of a param, as in {"name": "amount", "value": 5}."""
+"""A word in keys whose values can name a param, as in {"name": "amount", "value": 5}."""
 _FORM_PAIR = re.compile(r"(?:^|[?&])([^\s=&?#]+)=([^\s&#]*)")
 _BRACKET = re.compile(r"[{[]|%(?:25)*[57]b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class SchemaFacts:
-    """The facts about a call's params that only the tool's schema tells.
+    """The facts about a call's params that are only in the tool's schema.
 
     Attributes:
         open_objects: the paths of objects that may have params which the schema does not list; an
@@ -149,8 +150,8 @@ def _find_in_values(
 
 
 def _has_other_names(params: Mapping[str, Any], path: list[str], at: int) -> bool:
-    """Return True for the call itself, and for an object in it with a name besides the next one of
-    the path."""
+    """Return True for the call itself, and for an object in it that has a name other than the next
+    name of the path."""
     return at == 0 or any(
         not isinstance(node, Mapping) or any(not is_same_name(str(key), path[at]) for key in node)
         for _, node in _follow(params, path[:at], "")
@@ -204,7 +205,7 @@ def _follow(
 
 @dataclass
 class _Elsewhere:
-    """A search through a whole call for params of a name, without recursion.
+    """A search through a whole call for params with a certain name, without recursion.
 
     Attributes:
         names: the names that are looked for: a path and its endings.
@@ -214,7 +215,7 @@ class _Elsewhere:
     left: int = field(default=_MOST_VALUES)
 
     def search(self, params: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        """Yield the place and value of each param of the name, also in JSON inside texts."""
+        """Yield the place and value of each param with the name, even in JSON inside texts."""
         waiting: list[tuple[str, Any]] = [("", params)]
         while waiting:
             place, node = waiting.pop()
@@ -247,8 +248,8 @@ class _Elsewhere:
                 yield (f"{place}.{name}" if place else name), entry[1]
 
     def _read_text(self, text: str, place: str) -> Iterator[tuple[str, Any]]:
-        """Yield the values of a form or an address: `?amount=5`; a text like JSON that names the
-        param, but is not JSON, is unreadable."""
+        """Yield the values of a form or an address: `?amount=5`; a text that resembles JSON and
+        names the param, but is not valid JSON, is unreadable."""
         if "=" in text:
             pairs = _FORM_PAIR.findall(text)
             yield from (
@@ -264,7 +265,8 @@ class _Elsewhere:
             yield place, _UNREADABLE
 
     def _read_pair(self, node: Mapping[str, Any], place: str) -> Iterator[tuple[str, Any]]:
-        """Yield the values of an object that names its param in a value, as patches do."""
+        """Yield the values of an object that contains the param's name as a value, as patches
+        do."""
         for key, name in node.items():
             if _NAMING_KEYS.search(str(key)) and isinstance(name, str) and self._is_meant(name):
                 at = f"{place}.{name}" if place else name
@@ -293,8 +295,8 @@ def _may_hold(condition: Condition, value: Any) -> bool:
 
 
 def _may_equal(value: Any, expected: Any) -> bool:
-    """Return True if both values could mean the same. Values of different kinds could, because they
-    cannot be compared."""
+    """Return True if both values could mean the same. Values of different kinds always could,
+    because they cannot be compared."""
     if isinstance(value, Mapping) and isinstance(expected, Mapping):
         return _may_have_values(value, expected) and _may_have_values(expected, value)
     if isinstance(value, list):
@@ -326,8 +328,8 @@ def _may_have_all(values: list[Any], expected: list[Any]) -> bool:
 
 
 def _may_be_list(values: list[Any], expected: Any) -> bool:
-    """Return True if a list could be the expected list, or an entry the expected value; also if
-    there is no entry to compare."""
+    """Return True if a list could be the expected list, if an entry could be the expected value, or
+    if there is no entry to compare."""
     if isinstance(expected, list):
         return _may_have_all(values, expected) and _may_have_all(expected, values)
     return not values or any(each is None or _may_equal(each, expected) for each in values)
@@ -356,10 +358,10 @@ def _read_amounts(text: str) -> frozenset[Decimal]:
 
 
 def _may_be_at_least(value: Any, least: Any) -> bool:
-    """Return True unless the value is a smaller number. A negative number counts, too, if `least`
-    is not negative.
+    """Return True unless the value is a smaller number. Return True for a negative number, too, if
+    `least` is not negative.
 
-    Some systems book money with the other sign, and send -5000 for 5000.
+    Some systems book money with the opposite sign, and send -5000 for 5000.
     """
     if not is_number(value):
         return True
@@ -380,7 +382,8 @@ def _may_match(value: Any, pattern: Any) -> bool:
 
 
 def _may_start_with(value: Any, prefix: Any) -> bool:
-    """Return True if the text could start with the prefix; a path with a `..` segment could."""
+    """Return True if the text could start with the prefix; a path with a `..` segment always
+    could."""
     if not isinstance(value, str) or len(value) > LONGEST_READ or goes_upwards(value):
         return True
     return starts_a_part(prefix, value) or any(
@@ -391,7 +394,8 @@ def _may_start_with(value: Any, prefix: Any) -> bool:
 
 
 def _may_be_at_host(value: Any, host: Any) -> bool:
-    """Return True if the value names this host, no host, or one that programs read differently."""
+    """Return True if the value names this host or one that programs read differently, or does not
+    name any host."""
     if not isinstance(value, str) or len(value) > LONGEST_READ:
         return True
     wanted = _list_hosts(host)
@@ -406,7 +410,8 @@ def _may_be_at_host(value: Any, host: Any) -> bool:
 
 
 def _list_hosts(host: str) -> frozenset[str]:
-    """List the spellings of a host, also without punycode and the brackets of IPv6."""
+    """List the spellings of a host, including those without punycode and without the brackets of
+    IPv6."""
     plain = read_host(f"[{host.strip().strip('[]')}]").strip("[]")
     return list_spellings(host) | list_spellings(read_host(host)) | list_spellings(plain)
 
@@ -421,4 +426,5 @@ _MAY_HOLD: dict[Rule, Callable[[Any, Any], bool]] = {
     Rule.PREFIX: _may_start_with,
     Rule.HOST: _may_be_at_host,
 }
-"""By rule: returns True if a value that does not surely meet the condition may be meant to."""
+"""Functions by rule: each returns True if a value that does not surely meet the condition may be
+meant to."""

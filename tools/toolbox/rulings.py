@@ -1,7 +1,7 @@
 """Rulings: the rules and votes that approved a card, kept so that it can be judged again.
 
-A ruling names people, groups and rules by their ids, so nothing in it has to be erased with a
-person; the conditions of the rules are kept as they were.
+A ruling names people, groups and rules by their ids, so it need not be changed when a person is
+erased; the conditions of the rules are kept as they were.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ class Ruling:
     """The rules, votes and people at the moment when a card was approved.
 
     Attributes:
-        person: the person who completed the approval, with those for whom they were a deputy.
+        person: the person who completed the approval, with the people whose deputy they were.
         votes: the votes that had been cast before.
         rules: the rules that matched the card.
         category: the category of the card's tool.
@@ -30,8 +30,8 @@ class Ruling:
         age: the time for which the card had waited.
         breaks_glass: an admin approved it alone in an emergency, although the rules need other
             people.
-        facts: what the tool's schema told about the params.
-        reading: the version of the rules for reading values by which the card was matched.
+        facts: the facts about the params that were only in the tool's schema.
+        reading: the version of the rules for reading values that was used to match the card.
     """
 
     person: Voter
@@ -62,7 +62,8 @@ class Ruling:
     def find_objection(
         self, tool: str, level: Level, employee_id: int, params: Mapping[str, Any]
     ) -> Objection | None:
-        """Judge the approval again; return the reason why it was not enough, None if it was."""
+        """Judge the approval again; return the reason why it was not enough, or None if it was
+        enough."""
         card = RuledCard(
             tool, self.category, level, employee_id, params, self.requesters, self.age, self.facts
         )
@@ -150,7 +151,7 @@ def store_rule(rule: RuleTerms) -> dict[str, Any]:
 
 
 def read_rule(stored: Mapping[str, Any], reading: Reading = TODAY) -> RuleTerms:
-    """Read the stored terms of a rule, which reads values as in this version.
+    """Read the stored terms of a rule; the rule reads values as in this version.
 
     Raises:
         KeyError, TypeError, ValueError: the stored terms are damaged.

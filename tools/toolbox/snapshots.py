@@ -1,4 +1,5 @@
-"""Policy snapshots: the rules by which a call was judged, as JSON, and replays of its verdict."""
+"""Policy snapshots: the rules by which a call was judged, as JSON, and the replay of its
+verdict."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -21,8 +22,8 @@ class RecordedRules:
 
     Attributes:
         tools: the traits of its tools in every installed version, by id.
-        standing_grants: the ids of those in force, if a card was compared with them. Their terms
-            may have to be erased, and never change, so only the ids are recorded.
+        standing_grants: the ids of the standing grants in force, if a card was compared with them.
+            Only the ids are recorded, because the terms never change, and may have to be erased.
         reading: the version of the rules by which limits and standing grants read values.
     """
 
@@ -107,8 +108,8 @@ def judge_recorded(
     """Judge a recorded call by these rules and its stored facts.
 
     Args:
-        rebuilt: the source of facts about earlier calls that are not stored; None makes them
-            missing facts.
+        rebuilt: the source of facts about earlier calls that are not stored; None means that they
+            are missing facts.
 
     Raises:
         MissingFact: the rules need a fact that is not stored.
@@ -121,7 +122,8 @@ def judge_recorded(
 
 
 def list_differences(call: RecordedCall, verdict: Verdict) -> list[str]:
-    """List the differences between a call's recorded verdict and another one, with both values."""
+    """List the differences between a call's recorded verdict and another verdict, with both
+    values."""
     judged = verdict.as_json()
     pairs = (
         ("verdict", call.judgment["verdict"], judged["verdict"]),

@@ -1,4 +1,5 @@
-"""Standing grants, which approve cards in a person's name by their terms, and change no verdict."""
+"""Standing grants, which approve cards in a person's name by their terms, and do not change
+verdicts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,8 @@ COMPARISONS = frozenset(
 RULES = COMPARISONS | OF_GRANTS
 """The rules that conditions of a standing grant may have."""
 OPEN_RULES = frozenset({Rule.PREFIX, Rule.HOST, Rule.EACH})
-"""Rules that fix only a part of the value; EACH does unless its own rule fixes the entries."""
+"""Rules that fix only a part of the value; EACH also does, unless its own rule fixes the
+entries."""
 GRANTABLE = frozenset({CauseKind.LEVEL, CauseKind.HOSTS, CauseKind.UNSEEN_TEXT})
 """Causes that a standing grant can approve; limits, raised levels and own data need a person."""
 
@@ -34,7 +36,7 @@ class GrantTerms:
         definition: the hash of the tool's definition.
         account: a hash of the account that the tool uses.
         employee_id, run_id: the only employee and the only run that the grant is for; None for all.
-        params: the paths of the params that a call may have; those without a condition are free.
+        params: the paths of the params that a call may have; params without a condition are free.
     """
 
     pk: int
@@ -66,8 +68,8 @@ class AskingCall:
     Attributes:
         provenance: where the values of the params were seen before; None if that is not known.
         naming: tells which params name something, so that they need a condition.
-        defaults: the paths whose null is the tool's default, so that it says nothing; None for a
-            call recorded when every null counted as absent.
+        defaults: the paths at which null is the tool's default and so has no meaning; None for a
+            call that was recorded when every null was treated as absent.
         facts: what the run had seen before the call; None if that is not known.
     """
 
@@ -85,12 +87,13 @@ class AskingCall:
     facts: EarlierFacts | None = None
 
     def list_paths(self) -> frozenset[str] | None:
-        """List the paths of all values that say something; None if a name is ambiguous."""
+        """List the paths of all values that have a meaning; None if a name is ambiguous."""
         return list_value_paths(self.params, self.defaults)
 
 
 def grants_for(call: AskingCall, grants: Iterable[GrantTerms]) -> list[GrantTerms]:
-    """Return the standing grants that approve the call, in order; none if a person must decide."""
+    """Return the standing grants that approve the call, in order; an empty list if a person must
+    decide."""
     return [grant for grant in grants if find_mismatch(call, grant) is None]
 
 
@@ -190,8 +193,8 @@ def _find_outside(call: AskingCall, grant: GrantTerms) -> Objection | None:
 
 
 def _is_invented(known: Provenance, param: str) -> bool:
-    """Return True if a value in the param, or inside it, was seen nowhere and names something; in
-    older recordings, only whole values count."""
+    """Return True if a value in the param, or inside it, was not seen before and names something;
+    in older recordings, only whole values are considered."""
     names = [
         *known.unseen_names,
         *(

@@ -17,14 +17,14 @@ Work = Callable[[], object]
 class DaemonThreads:
     """A pool without a size limit, which reuses idle threads before it starts new ones.
 
-    A ThreadPoolExecutor does not fit: its exit hook would wait for a tool that hangs.
+    A ThreadPoolExecutor is not suitable, because its exit hook would wait for a tool that hangs.
     """
 
     def __init__(self) -> None:
         self._idle: deque[_Worker] = deque()
 
     def run(self, work: Work) -> None:
-        """Start the work in another thread at once, in a copy of this thread's context.
+        """Start the work in another thread immediately, in a copy of this thread's context.
 
         An exception goes to `threading.excepthook` and ends the thread.
         """
@@ -50,7 +50,7 @@ class DaemonThreads:
         return True
 
     def forget(self) -> None:
-        """Forget all threads in a forked child, where none of them exists."""
+        """Forget all threads in a forked child, because they do not exist there."""
         self._idle = deque()
 
 

@@ -37,14 +37,15 @@ from tools.toolbox.permissions import (
 logger = logging.getLogger("gadget.tools")
 
 MODES = ("general", "code", "research", "debug")
-"""The modes that a run may name even if no tool names them; the first is the default."""
+"""The modes that a run may name even if tools do not name them; the first is the default."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*(\.[A-Za-z][A-Za-z0-9_-]*)*")
 
 _RUN_PARAMETER = re.compile(r"organi[sz]ation|org|tenant|user")
-"""Parameters of these names, with or without `_id`, would let a model choose for whom a tool works.
+"""Parameters with these names, with or without `_id`, would let a model choose for whom a tool
+works.
 
-Both spellings of organization count.
+Both spellings of organization are included.
 """
 
 
@@ -129,7 +130,7 @@ class Toolbox:
 
     @property
     def tools_by_id(self) -> Mapping[str, Tool]:
-        """Every version of every tool, by id; a change of the toolbox replaces this mapping."""
+        """Every version of every tool, by id; each change of the toolbox replaces this mapping."""
         return self._by_id
 
     def has_same_tools(self, other: "Toolbox") -> bool:
@@ -206,22 +207,22 @@ class Toolbox:
         return found or find_asked_action(name)
 
     def get_granted_tool(self, name: str, grants: Grants) -> Tool | None:
-        """Return the tool like `get_tool`; for a name without a version, in the employee's pinned
-        version."""
+        """Return the tool like `get_tool`; if the name does not have a version, use the employee's
+        pinned version."""
         return self.get_pinned_tool(name, grants.pinned.get(name, ""))
 
     def get_pinned_tool(self, name: str, version: str) -> Tool | None:
-        """Return this version of the name, and no other; without a version, the same as
-        `get_tool`."""
+        """Return exactly this version of the tool; without a version, the same as `get_tool`."""
         return self.get_tool(f"{name}@{version}" if version else name)
 
     def get_called_tool(self, name: str, version: str) -> Tool | None:
-        """Return the tool in the version of a call; if that is not installed, the same as
+        """Return the tool in the version that a call used; if it is not installed, the same as
         `get_tool`."""
         return self.get_pinned_tool(name, version) or self.get_tool(name)
 
     def get_defined_tool(self, name: str, definition_hash: str) -> Tool | None:
-        """Return the version of the name with this definition; like `get_tool` if none has it."""
+        """Return the tool in the version with this definition; if there is none, the same as
+        `get_tool`."""
         versions = (tool for tool in self._by_id.values() if tool.name == name)
         found = (tool for tool in versions if tool.definition_hash == definition_hash)
         return next(found, None) or self.get_tool(name)
@@ -232,7 +233,7 @@ class Toolbox:
         return tool.name if versions == 1 else tool.id
 
     def get_mode_set(self, mode: str) -> list[Tool]:
-        """List the tools of a mode, sorted by name; system tools belong to no mode.
+        """List the tools of a mode, sorted by name; system tools do not belong to any mode.
 
         Raises:
             ValueError: there is no such mode.
@@ -251,7 +252,7 @@ class Toolbox:
 
     @property
     def known_modes(self) -> list[str]:
-        """The modes that a run may have: the built-in ones, and the ones that tools name."""
+        """The modes that a run may have: the built-in modes, and those that tools name."""
         return list(dict.fromkeys([*MODES, *self.modes]))
 
     def tools(self) -> list[Tool]:
@@ -267,9 +268,9 @@ class Toolbox:
         self._set_disabled(self.policy.disabled - {name})
 
     def available_tools(self, grants: Grants, policy: Policy | None = None) -> list[Tool]:
-        """List the tools that an employee may use in its mode, sorted by name; one version of each.
+        """List the tools that an employee may use in its mode, sorted by name, in one version each.
 
-        In a mode that does not exist, it may use none.
+        In a mode that does not exist, it may not use any tool.
         """
         rules, granted = policy or self.policy, grants.tools
         found = [self.get_granted_tool(name, grants) for name in self._by_name if name in granted]
@@ -337,7 +338,8 @@ class Toolbox:
             self._replace(self._by_id)
 
     def _replace(self, by_id: dict[str, Tool]) -> None:
-        """Install new dictionaries instead of changing the old, so that readers need no lock."""
+        """Install new dictionaries instead of changing the old ones, so that readers do not need a
+        lock."""
         ordered = sorted(by_id.values(), key=lambda tool: (tool.name, _parse_version(tool.version)))
         enabled_last = sorted(
             ordered, key=lambda tool: (tool.name, tool.id not in self.policy.disabled)

@@ -32,13 +32,13 @@ from tools.contract.named_hosts import is_address_name
 
 
 class Reading(IntEnum):
-    """The versions of the rules for reading values; a recording is judged by the version of its
-    time."""
+    """The versions of the rules for reading values; a recording is judged by the version that was
+    in use at its time."""
 
     FIRST = 1
-    """Names exactly as written; escapes decoded twice."""
+    """Names are read exactly as written; escapes are decoded twice."""
     FOLDED = 2
-    """Names folded; escapes decoded completely; hosts read whole."""
+    """Names are folded; escapes are decoded completely; hosts are read whole."""
 
 
 TODAY = Reading.FOLDED
@@ -47,13 +47,15 @@ LONGEST_READ = 20_000
 because programs remove spaces, hidden characters and detours of a path."""
 LONGEST_NUMBER = 40
 _MOST_ROUNDS = 20
-"""The most times that escapes are decoded; a text with more layers cannot be read."""
+"""The maximum number of times that escapes are decoded; a text with more layers of escapes cannot
+be read."""
 _MOST_GROWTH = 2
-"""A long text that grows by more than this factor cannot be read, because folding it takes long."""
+"""A long text that grows by more than this factor cannot be read, because folding it takes too
+long."""
 _PUNCTUATION = {ord(char): look for char, look in TWINS.items() if look in set("./\\:?#@%;")}
 _HIDDEN = frozenset({"Cf", "Cc"})
 _VARIATION = re.compile("[\u180b-\u180f\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Characters without a look of their own that choose a variant of the letter before."""
+"""Invisible characters that select a variant of the letter before them."""
 _OVERLONG = re.compile(r"%(?:c([01])|e0%8([01])|f0%80%8([01]))%([89ab][0-9a-f])", re.IGNORECASE)
 """Escapes of ASCII characters in two to four bytes, which careless servers decode."""
 _WIDE_ESCAPE = re.compile(r"(?:%|\\)u([0-9a-fA-F]{4})|&#(?:[xX]([0-9a-fA-F]{1,6})|(\d{1,7}));?")
@@ -81,7 +83,8 @@ _FILE_NAMES = frozenset({"path", "file", "files", "filename", "folder", "directo
 _NO_LETTERS = re.compile(r"[\W_]+")
 _LETTER = re.compile(r"[^\W_]")
 _PARTING = r",;|<>()\[\]{}\"'=:&\n"
-"""Characters that part the entries of a list, a label or a quote from a value."""
+"""Characters that separate a value from a label, a quotation mark or the other entries of a
+list."""
 _OUTER_SEPARATORS = re.compile(r"[^\w\s-]+")
 """Separators between the names of a path: slashes, dots, colons, brackets."""
 _SEGMENT_PARAMS = re.compile(r";[^/?#]*(?=[/?#]|$)")
@@ -96,8 +99,8 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 @cache_by_text
 def list_name_forms(name: str) -> frozenset[str]:
-    """List the forms of the name of a param, tool or action without case, separators and
-    look-alikes."""
+    """List the forms of the name of a param, tool or action, with case, separators and look-alikes
+    removed."""
     short = _VARIATION.sub("", name[:LONGEST_READ])
     return frozenset({reduce_to_joined_look(short), reduce_to_joined_look(short.casefold())})
 
@@ -114,7 +117,7 @@ def fold_name(name: str) -> str:
 
 
 def ends_with_name(name: str, wanted: str) -> bool:
-    """Return True if a name is the wanted one, or leads to it: `/order/amount`, `payment[amount]`,
+    """Return True if a name is the wanted name, or leads to it: `/order/amount`, `payment[amount]`,
     `$amount`."""
     last = [part for part in _OUTER_SEPARATORS.split(name[:LONGEST_READ]) if part][-1:]
     return is_same_name(name, wanted) or any(
@@ -153,7 +156,8 @@ def find_key(node: Mapping[str, Any], name: str) -> Iterator[str]:
 
 @cache_by_text
 def read_numbers(text: str) -> frozenset[Decimal]:
-    """Return the numbers that a text can mean: 1,250 and 1.25 for `1,250`; empty if it is none.
+    """Return the numbers that a text can mean: 1,250 and 1.25 for `1,250`; empty if it is not a
+    number.
 
     Digits of all scripts and styles, signs, currencies, separators and exponents are read.
     """
@@ -197,8 +201,8 @@ def _strip_zeros(text: str) -> str:
 
 
 def decode_completely(text: str) -> str | None:
-    """Decode escapes until nothing changes, and fold characters as servers do; None if there are
-    too many layers, or it grows too long.
+    """Decode escapes until the text no longer changes, and fold characters as servers do; None if
+    there are too many layers, or the text grows too long.
 
     Control characters disappear, wide and look-alike punctuation becomes plain, `\\` becomes `/`.
     """
@@ -238,8 +242,9 @@ def _read_wide(escape: re.Match[str]) -> str:
 
 @cache_by_text
 def list_spellings(text: str) -> frozenset[str]:
-    """List the readings of a text: without case, spaces, hidden and wide letters, look-alikes,
-    escapes and path detours; an address as a browser opens it."""
+    """List the readings of a text: without differences of case, spaces, hidden and wide letters,
+    look-alikes, escapes and path detours, and an address in the form in which a browser opens
+    it."""
     text = text[:LONGEST_READ]
     plain = "".join(
         char
@@ -263,7 +268,8 @@ def list_spellings(text: str) -> frozenset[str]:
 
 @cache_by_text
 def list_equal_spellings(text: str) -> frozenset[str]:
-    """List the readings by which whole texts are compared, e.g. an account in any grouping."""
+    """List the readings by which whole texts are compared, e.g. of an account number with any
+    grouping."""
     own = list_spellings(text)
     joined = {f"\0{reduce_to_joined_look(each)}" for each in own}
     bare = {f"\0{_NO_LETTERS.sub('', each)}" for each in own}
@@ -286,8 +292,8 @@ def stands_in(wanted: str, text: str) -> bool:
 
 
 def starts_a_part(prefix: str, text: str) -> bool:
-    """Return True if a part of the text starts with the prefix, or if the text is a pattern of
-    paths of which one may."""
+    """Return True if a part of the text starts with the prefix, or if the text is a pattern that
+    matches paths which may start with it."""
     starts = list_spellings(prefix)
     part = _compile_start(prefix)
     spellings = list_spellings(text)
@@ -322,14 +328,15 @@ def _compile_start(prefix: str) -> re.Pattern[str]:
 
 
 def _read_path(text: str) -> str:
-    """Return the path without detours and repeated slashes; a slash at the end stays."""
+    """Return the path without detours and repeated slashes; keep a slash at the end."""
     path = posixpath.normpath(text) if "/" in text else text
     path = f"/{path.lstrip('/')}" if path.startswith("/") else path
     return f"{path.rstrip('/')}/" if text.endswith("/") else path
 
 
 def _read_address(text: str) -> Iterator[str]:
-    """Yield the address that a browser opens: without user and port, its path without detours."""
+    """Yield the address that a browser opens, without the user and the port, and without detours in
+    its path."""
     match = _AUTHORITY.match(text)
     if match is None or not match[4]:
         return
@@ -340,7 +347,7 @@ def _read_address(text: str) -> Iterator[str]:
 
 
 def read_host(authority: str) -> str:
-    """Return the host that a browser opens, without punycode, and IPv6 in its shortest form."""
+    """Return the host that a browser opens, with punycode decoded and IPv6 in its shortest form."""
     host = decode_host(find_opened_host(authority)).rstrip(".")
     if not host.startswith("["):
         return host
@@ -374,7 +381,7 @@ def goes_upwards(text: str) -> bool:
 
 
 def _trim_segment(segment: str) -> str:
-    """Remove what servers ignore around the name of a folder: parameters, spaces."""
+    """Remove what servers ignore around the name of a folder: parameters and spaces."""
     return re.split(r"[;?#]", segment, maxsplit=1)[0].strip()
 
 

@@ -1,7 +1,7 @@
 """Written texts: what a call wrote, read so loosely that every spelling of a value is found.
 
-A value that an employee may have written itself does not count as looked up. So names of params
-count like values, numbers like texts, and a value may be a part of a longer one, or be split.
+A value that an employee may have written itself is not treated as looked up. So names of params are
+searched like values, and numbers like texts; a value may be a part of a longer one, or be split.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from tools.contract.look_alikes import fold_characters
 from tools.toolbox.value_readings import decode_completely, read_numbers
 
 _SHORTEST_PART = 4
-"""The fewest letters and digits of a value that counts as written inside a longer word."""
+"""The minimum number of letters and digits in a value that is found even inside a longer word."""
 _LARGEST_GROWTH = 4
-"""A text that becomes so many times longer when it is normalized cannot be read."""
+"""A text that becomes more than this many times longer when it is normalized cannot be read."""
 _CHARACTERS_OF_A_STEP = 100
 _FIGURE_WORD = re.compile(r"[^\s:;=&/()\[\]{}<>|\"]*\d[^\s:;=&/()\[\]{}<>|\"]*")
 _FIGURES = re.compile(r"\d+(?:\.\d+)?")
@@ -28,13 +28,13 @@ _FIGURES = re.compile(r"\d+(?:\.\d+)?")
 
 @dataclass(frozen=True)
 class WrittenTexts:
-    """The names and values of a call's params as texts, in their order."""
+    """The names and values of a call's params as texts, in the order of the params."""
 
     texts: tuple[str, ...]
 
     @property
     def size(self) -> int:
-        """The number of steps that reading these texts counts as."""
+        """The number of steps that reading these texts takes."""
         return len(self.texts) + sum(map(len, self.texts)) // _CHARACTERS_OF_A_STEP
 
     def may_have(self, value: Any) -> bool:

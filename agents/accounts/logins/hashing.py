@@ -14,8 +14,8 @@ from django.db import connection
 
 MAX_AT_ONCE = max(1, (os.cpu_count() or 1) // 2)
 MAX_WAITING = 8
-"""The number of logins that may wait for a slot; each holds a thread, but no database
-connection."""
+"""The maximum number of logins that wait for a slot; each occupies a thread but does not hold a
+database connection."""
 MAX_WAIT_S = 4.0
 RETRY_AFTER_S = 5
 
@@ -25,7 +25,7 @@ class TooBusy(Exception):
 
 
 class ThreadLimit:
-    """Admits a few threads at a time, and lets a few more wait briefly."""
+    """A limit that admits a few threads at a time, and lets a few more wait briefly."""
 
     def __init__(self, most_at_once: int, most_waiting: int, max_wait_s: float) -> None:
         self._inside = BoundedSemaphore(most_at_once)
@@ -62,8 +62,7 @@ is_for_known_browser: ContextVar[bool] = ContextVar("is_for_known_browser", defa
 
 
 class BoundedPasswordHasher(PBKDF2PasswordHasher):
-    """Django's own password hasher, which only a limited number of threads may use at the same
-    time."""
+    """Django's password hasher, limited to a few threads at a time."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         """Hash the password.

@@ -17,7 +17,7 @@ SALT = "agents.accounts.logins.known_browsers"
 
 
 def remember(response: HttpResponseBase, username: str) -> None:
-    """Give the browser its own cookie for this account."""
+    """Set a cookie that identifies the browser for this account."""
     response.set_cookie(
         build_cookie_name(username),
         signing.dumps([username, secrets.token_urlsafe(12)], salt=SALT),

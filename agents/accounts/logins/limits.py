@@ -1,8 +1,8 @@
 """Limits on wrong passwords: per account and address, per address, and per known browser.
 
-Each try is counted before the password is checked, and uncounted if the password was correct, so
-that simultaneous tries cannot exceed a limit. The counters are in the table of django-axes, where a
-superuser may delete them.
+Each try is counted before the password is checked, so that simultaneous tries cannot exceed a
+limit; if the password is correct, the try is subtracted again. The counters are stored in the table
+of django-axes, where a superuser may delete them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TryCounter:
     most: int
 
     def count(self) -> bool:
-        """Count a try; return False, without counting, if there were too many."""
+        """Count a try. If there have already been too many, do not count it, and return False."""
         row = self._rows.first()
         if row is None or row.attempt_time <= _get_window_start():
             AccessAttempt.objects.filter(attempt_time__lte=_get_window_start()).delete()
@@ -87,7 +87,7 @@ class TryCounter:
 
 @dataclass(frozen=True)
 class LoginTries:
-    """The counters that count one login attempt."""
+    """The counters to which one login attempt is added."""
 
     counters: tuple[TryCounter, ...]
 
@@ -110,8 +110,8 @@ class LoginTries:
         return any(counter.browser for counter in self.counters)
 
     def count(self) -> bool:
-        """Count a try in every counter. If one of the counters is full, count nothing and return
-        False."""
+        """Count a try in every counter. If one of the counters is full, leave all counters
+        unchanged and return False."""
         for number, counter in enumerate(self.counters):
             if not counter.count():
                 for counted in self.counters[:number]:
@@ -120,7 +120,7 @@ class LoginTries:
         return True
 
     def uncount(self) -> None:
-        """Uncount a try whose password was never checked."""
+        """Subtract a counted try whose password was never checked."""
         for counter in self.counters:
             counter.uncount()
 
@@ -166,11 +166,11 @@ class LoginLimits(AxesDatabaseHandler):  # type: ignore[misc]
 
 
 def find_client_network(request: HttpRequest) -> str:
-    """Return the client's IPv4 address or IPv6 network: a client can use every address of its IPv6
-    network.
+    """Return the client's IPv4 address, or its whole IPv6 network, because a client can use every
+    address in that network.
 
-    A server on `::` sees IPv4 clients as `::ffff:192.0.2.1`. As IPv6 addresses, they would all be
-    in one network.
+    A server on `::` sees an IPv4 client as `::ffff:192.0.2.1`. If this were treated as an IPv6
+    address, all IPv4 clients would be in the same network.
     """
     try:
         address = ip_address(request.META.get("REMOTE_ADDR", ""))

@@ -18,7 +18,7 @@ class AuditHead(models.Model):
 
 
 class AuditEntry(models.Model):
-    """A link of the audit chain: a decision, an execution or a configuration change.
+    """An entry of the audit chain: a decision, an execution or a configuration change.
 
     Attributes:
         hash: HMAC-SHA256 over the fields and the previous entry's hash.

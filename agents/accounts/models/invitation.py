@@ -12,10 +12,11 @@ class Invitation(models.Model):
     """An invitation whose link makes one person a member; only the link's SHA-256 is stored.
 
     Attributes:
-        note: the person whom the invitation is for, in the admin's words; it names no account.
+        note: a description of the invited person, in the admin's words; it does not name an
+            account.
         address: the person's e-mail address, for notices once they confirm it; empty if none was
             given.
-        tries: the number of taken usernames that were entered.
+        tries: the number of times that a username that was already taken was entered.
     """
 
     organization = models.ForeignKey(

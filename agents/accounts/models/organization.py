@@ -17,17 +17,17 @@ class Organization(models.Model):
     """A tenant: its data and employees are kept apart from those of all other organizations.
 
     Attributes:
-        credentials_version: incremented with every change of credentials, so that processes reload
-            theirs.
-        tools_version: incremented with every change of sources of tools or allowed hosts, for the
-            same reason.
+        credentials_version: incremented whenever credentials change, so that each process reloads
+            them.
+        tools_version: incremented whenever sources of tools or allowed hosts change, so that each
+            process reloads the tools.
         languages: the codes of the languages that an admin named, such as `fa`; see
             `written_languages`.
-        learned_languages: a `LearnedLanguages` as JSON; None before the first learning.
+        learned_languages: a `LearnedLanguages` as JSON; None until languages have been learned for
+            the first time.
         restored_at: the time of the last restore; older cards may have been decided after the
             backup was made.
-        stopped_at, stopped_by: the time since which nothing runs, and the person who stopped
-            everything.
+        stopped_at, stopped_by: the time when everything was stopped, and the person who stopped it.
     """
 
     name = models.CharField(max_length=120)
@@ -106,7 +106,8 @@ class Organization(models.Model):
 
     @classmethod
     def from_db(cls, *args: Any, **options: Any) -> Self:
-        """Record the languages and versions of each row that is read: they may be the newest."""
+        """Record the languages and versions of each row that is read, because they may be the
+        newest."""
         row = super().from_db(*args, **options)
         if {"tools_version", "credentials_version"} <= row.__dict__.keys():
             record_versions(row.pk, row.tools_version, row.credentials_version)
@@ -117,7 +118,7 @@ class Organization(models.Model):
     @property
     def written_languages(self) -> frozenset[str]:
         """The codes of the languages that the organization writes: those that an admin named, and
-        those that it learned."""
+        those that were learned."""
         learned = LearnedLanguages.from_json(self.learned_languages)
         named = frozenset(map(get_main_code, self.languages or ()))
         return named | learned.languages if self.learns_languages else named
@@ -132,7 +133,7 @@ class Role(models.TextChoices):
     ADMIN = "admin", "Admin: can also configure"
 
     def includes(self, needed: "Role") -> bool:
-        """Return True if this role has the permissions of the needed one."""
+        """Return True if this role has all permissions of the needed role."""
         order = list(Role)
         return order.index(self) >= order.index(needed)
 

@@ -1,4 +1,4 @@
-"""An organization's log: events that belong to no run."""
+"""An organization's log: events that do not belong to a run."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -7,8 +7,8 @@ from agents.accounts.models.organization import Organization
 
 
 class OrganizationEvent(models.Model):
-    """A fact about an organization, such as a stop. The row is written in the same transaction as
-    the fact itself, and never changed."""
+    """A fact about an organization, such as a stop. The row is written in the transaction that
+    makes the fact true, and is never changed."""
 
     organization = models.ForeignKey(
         Organization, on_delete=models.CASCADE, related_name="events", db_index=False

@@ -8,7 +8,7 @@ from tools.caches import Cache
 from tools.contract.languages import find_language, get_main_code
 
 MAX_ORGANIZATIONS = 10_000
-"""The most organizations whose languages a process remembers."""
+"""The maximum number of organizations whose languages a process remembers."""
 _read: Cache[int, frozenset[str]] = Cache(MAX_ORGANIZATIONS)
 
 
@@ -18,7 +18,8 @@ class LearnedLanguages:
 
     Attributes:
         members: the number of members who chose each language, by its code.
-        tasks: the number of typed tasks that are mostly in each script, by its name.
+        tasks: the number of typed tasks that are written mostly in each script, by the script's
+            name.
     """
 
     members: Mapping[str, int]
@@ -26,7 +27,8 @@ class LearnedLanguages:
 
     @classmethod
     def from_json(cls, stored: Any) -> "LearnedLanguages":
-        """Build it from a stored value; None means that nothing was learned yet."""
+        """Build the object from a stored value; None means that no languages have been learned
+        yet."""
         found = stored if isinstance(stored, dict) else {}
         return cls(found.get("members", {}), found.get("tasks", {}))
 
@@ -36,8 +38,8 @@ class LearnedLanguages:
 
     @property
     def languages(self) -> frozenset[str]:
-        """The codes of the languages, including, for each script, the language that stands for
-        it."""
+        """The codes of the learned languages: those that members chose, and one language for each
+        script of the tasks."""
         return frozenset(
             {*map(get_main_code, self.members), *map(find_language, self.tasks)} - {""}
         )
@@ -50,6 +52,6 @@ def record_languages(organization_id: int, languages: frozenset[str]) -> None:
 
 
 def get_read_languages(organization_id: int) -> frozenset[str] | None:
-    """Return the languages of the organization's row when it was last read; None if this process
-    has not read it yet."""
+    """Return the languages that this process last read from the organization's row; None if it has
+    not read the row yet."""
     return _read.get(organization_id)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from tools.caches import Cache
 
 MAX_ORGANIZATIONS = 10_000
-"""The most organizations whose versions a process keeps in memory."""
+"""The maximum number of organizations whose versions a process keeps in memory."""
 
 
 @dataclass(frozen=True)
 class OrganizationVersions:
-    """Versions of an organization's tools and credentials. A version only grows; 0 means that there
-    was never a change."""
+    """Versions of an organization's tools and credentials. A version only increases; 0 means that
+    there has never been a change."""
 
     tools: int = 0
     credentials: int = 0
@@ -23,8 +23,8 @@ _lock = threading.Lock()
 
 
 def record_versions(organization_id: int, tools: int, credentials: int = 0) -> None:
-    """Record the versions of an organization's row, unless newer versions were seen: a long
-    transaction may read an old row."""
+    """Record the versions of an organization's row, unless this process has already seen newer
+    versions: a long transaction may read an old row."""
     known = _seen.get(organization_id)
     if known is not None and known.tools >= tools and known.credentials >= credentials:
         return

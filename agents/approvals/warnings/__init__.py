@@ -1,2 +1,2 @@
-"""Warnings about cards, for pages and rules: signs of deception, far reach, new contacts, odd
-values, and changed targets."""
+"""Warnings about cards, for pages and rules: signs of deception, effects on many objects, new
+contacts, odd values, and changed targets."""

@@ -1,6 +1,7 @@
 """Find the marks of cards: everything about a card that a person must see before approving it.
 
-Every surface that shows a value of a card takes its marks from here, so that all say the same.
+Every page or program that shows a value of a card takes its marks from here, so that all of them
+agree.
 """
 
 from __future__ import annotations
@@ -81,14 +82,14 @@ class WaitingCard(NamedTuple):
 
 @dataclass(frozen=True)
 class CardFacts:
-    """Facts about waiting cards that need the database. They are given by card id, but `records` by
-    record id and `claims` by call id.
+    """Facts about waiting cards that come from the database. They are keyed by card id, except that
+    `records` is keyed by record id, and `claims` by call id.
 
     Attributes:
         cards: the cards that the facts cover.
         similar_names, similar_people: the values that resemble the name of a record, or a member.
         imitations: the employee's words that imitate Gadget.
-        records: the affected records, of each card at least the first 50.
+        records: the affected records; for each card, at least the first 50.
         same_targets: other open cards that affect the same targets; not loaded for lists.
         oddities: the values that set a card apart from other waiting cards of its shape; only
             loaded for cards outside the inbox, whose rows have their own comparison.
@@ -155,7 +156,7 @@ def load_marks(cards: Iterable[Approval]) -> dict[int, tuple[Mark, ...]]:
     """Find the marks of any cards, by card id. Cards without marks are left out.
 
     For each organization, the number of queries does not depend on the number of cards. A decided
-    card has the marks that it showed when it was decided. Of other cards that no longer wait, only
+    card has the marks that it showed when it was decided. For other cards that no longer wait, only
     the marks of their sealed content are known.
 
     Args:
@@ -202,8 +203,8 @@ def load_marks_of(rows: QuerySet[Approval]) -> dict[int, tuple[Mark, ...]]:
 
 
 def load_call_marks(calls: Collection[ToolCall]) -> dict[int, tuple[Mark, ...]]:
-    """Find the marks of tool calls, by call id: those of the call's newest card or, for a call
-    without a card, those of its params. Params that a person has replaced are checked, too."""
+    """Find the marks of tool calls, by call id: the marks of the call's newest card or, for a call
+    without a card, the marks of its params. Params that a person has replaced are checked, too."""
     rows = Approval.objects.filter(tool_call__in=[call.pk for call in calls])
     approvals = select_for_marks(rows.filter(kind=ApprovalKind.APPROVAL)).order_by("sequence")
     newest = {card.tool_call_id: card for card in approvals} if calls else {}

@@ -67,13 +67,13 @@ from tools.toolbox.provenance import Provenance, Sighting
 
 MAX_COMPARED = 50
 MAX_SHORT = 200
-"""The most characters of a short value. Longer values are prose, in which surrounding spaces and
-the product's words are common."""
+"""The maximum number of characters of a short value. Longer values are prose, in which surrounding
+spaces and the product's words are common."""
 _NATURAL_NO_BREAK = re.compile(
     r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])"
 )
 _MAY_HIDE_HOST = re.compile(f"[%&\\\\]|{PUNYCODE}", re.IGNORECASE)
-"""The signs in ASCII text that a host may contain letters that are not ASCII."""
+"""Matches the signs by which ASCII text shows that a host may contain non-ASCII letters."""
 
 
 class AffectedRecord(NamedTuple):
@@ -98,7 +98,7 @@ class CardReading:
         contacts: the contacts that the call would write to a target or use.
         target_keys: a key for each target, the same on every card that affects this target.
         meanings: the values that mean more than they seem to, such as a word for “all”.
-        folding: the plan of the values that the card shows at once or folds.
+        folding: the plan of which values the card shows immediately and which it folds.
         names: the values that readers could take for a record's name.
         records: the records that the call affects.
         target_count: the number of targets of any kind.
@@ -174,7 +174,7 @@ def read_all(cards: Collection[Approval]) -> dict[int, CardReading]:
 
 
 def find_params_marks(organization_id: int, params: Any) -> tuple[Mark, ...]:
-    """Find the marks that the texts of params need on their own, without a card or a record to
+    """Find the marks that follow from the texts of params alone, without a card or a record to
     compare them with, and without a query; cached."""
     languages = get_languages(organization_id)
     key = (organization_id, fingerprint(params), languages)
@@ -193,8 +193,8 @@ def is_about_records(approval: Approval) -> bool:
 
 
 def get_preview(approval: Approval) -> dict[str, Any]:
-    """Return the card's preview; empty if it is not an object because somebody changed the
-    database."""
+    """Return the card's preview; empty if somebody has changed it in the database to something
+    other than an object."""
     return approval.preview if isinstance(approval.preview, dict) else {}
 
 

@@ -1,5 +1,4 @@
-"""The values that a card shows, each with its name: those of its targets, or those of its
-request."""
+"""The values that a card shows, each with its name: the values of its targets or of its request."""
 
 from __future__ import annotations
 
@@ -11,17 +10,20 @@ from tools.contract.param_words import NamedThing, find_named
 from tools.contract.wide_values import stands_for_all
 
 CHANGED, CREATED, DELETED, REQUESTED = "", "created", "deleted", "requested"
-"""The kinds of values: with both sides, with one, or the values of a request."""
+"""The kinds of values: changed values have a value before and after, created and deleted values
+have only one of them, and requested values are those of a request."""
 PATH_SEPARATOR = " · "
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 MAX_DEPTH = 6
 MAX_LEAVES = 400
-"""The most values of one param that are listed one by one; further ones are shown as JSON."""
+"""The maximum number of values of one param that are listed one by one; further values are shown as
+JSON."""
 FAR_LARGER = 10
 
 
 class NamedValue(NamedTuple):
-    """One value with its name; `before` or `after` is None where a side does not exist."""
+    """One value with its name; `before` or `after` is None if there is no value before or after the
+    change."""
 
     name: str
     before: Any
@@ -29,7 +31,7 @@ class NamedValue(NamedTuple):
 
     @property
     def current(self) -> Any:
-        """The new value; without one, the old value."""
+        """The new value, or the old value if there is no new one."""
         return self.before if self.after in EMPTY else self.after
 
     @property
@@ -121,9 +123,8 @@ def _has_value(target: Mapping[str, Any], value: NamedValue) -> bool:
 
 
 def must_be_read(value: NamedValue, kind: str) -> bool:
-    """Return True if the value itself says that it must be read before approval: its name is that
-    of a destination, an amount or the like, it may be a credential, or it empties or widens
-    something.
+    """Return True if the value alone shows that it must be read before approval: it is named like a
+    destination, an amount or the like, it may be a credential, or it empties or widens something.
 
     Args:
         kind: CHANGED, CREATED, DELETED or REQUESTED.
@@ -144,8 +145,8 @@ def _is_any(value: Any) -> bool:
 
 
 def _is_wider(before: Any, after: Any) -> bool:
-    """Return True if a list or an object keeps its entries and gets more, a no becomes a yes, or a
-    number becomes ten times as large."""
+    """Return True if a list or an object keeps its entries and gets additional ones, a boolean
+    becomes true, or a number becomes at least ten times as large."""
     if isinstance(after, bool) or isinstance(before, bool):
         return after is True and before is not True
     if isinstance(after, (int, float)) and isinstance(before, (int, float)):

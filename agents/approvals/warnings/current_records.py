@@ -20,7 +20,7 @@ from tools.registries.records import RECORD_STORE
 MAX_NAMED = 3
 IN_RECORD = ", which is in the record"
 MAX_IDS = 10_000
-"""The most ids in one query, because databases limit the size of a query."""
+"""The maximum number of ids in one query, because databases limit the size of a query."""
 
 
 class RecordState(NamedTuple):
@@ -48,7 +48,7 @@ def load_record_states(
 
 
 def describe_problems(shown: Sequence[AffectedRecord], records: Mapping[int, RecordState]) -> str:
-    """Name the shown records that no longer exist or have changed, at most three; empty if there
+    """Name at most three of the shown records that no longer exist or have changed; empty if there
     are none."""
     problems = []
     for one in shown:

@@ -20,14 +20,14 @@ from tools.registries.records import RECORD_STORE
 
 MAX_LISTED = 3
 MAX_SEARCHED = 100
-"""The most changes of a record, or started calls, that are searched for the cause, beginning with
-the newest."""
+"""The maximum number of a record's changes, or of started calls, that are searched for the cause,
+beginning with the newest."""
 
 
 @dataclass(frozen=True)
 class DoneTarget:
     """A target that already has the wanted values. `values` are pairs of a field's name and its
-    value; there are none if the target was to be deleted."""
+    value; it is empty if the target was to be deleted."""
 
     label: str
     values: tuple[tuple[str, Any], ...]
@@ -40,8 +40,8 @@ class DoneAlready:
     Attributes:
         targets: the first three targets.
         more: the number of further targets.
-        run_id, actor: the run that made the change, or else the person; None and empty if neither
-            is known.
+        run_id, actor: the run that made the change, or else the person; None and empty if the cause
+            is not known.
         at: the time of the change.
     """
 

@@ -20,7 +20,7 @@ def find_imitations(organization_id: int, digests: Mapping[int, str]) -> dict[in
     """Return the words that imitate Gadget, by card id, for the cards that have such words. One
     query loads all cards that are not cached.
 
-    Results are cached by digest, because the digest seals the call, and thereby its pass, which
+    Results are cached by digest, because the digest seals the call and therefore its pass, which
     never changes.
 
     Args:

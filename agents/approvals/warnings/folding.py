@@ -1,5 +1,5 @@
-"""Plan which values of a card are shown at once and which are folded: values that must be read come
-first, and values that do not fit on a phone are folded."""
+"""Plan which values of a card are shown immediately and which are folded: values that must be read
+come first, and values that do not fit on a phone are folded."""
 
 from __future__ import annotations
 
@@ -31,34 +31,37 @@ from tools.contract.contacts import walk_texts
 
 MAX_SENTENCE = 400
 FIRST_TARGETS = 5
-"""The most targets shown at the top of a card; further targets are folded."""
+"""The maximum number of targets shown at the top of a card; further targets are folded."""
 MAX_ROWS = 36
-"""The rows of text that the sentence and the values of a card may take before values are folded:
-about one screen of 360 x 740 pixels."""
+"""The number of rows of text that the sentence and the values of a card may take before values are
+folded: about one screen of 360 x 740 pixels."""
 MIN_ROWS = 16
-"""The rows that are left for the values, whatever the sentence takes."""
+"""The minimum number of rows for the values, however long the sentence is."""
 CHANGED_ROWS = 16
-"""The rows for the differences from the replaced card."""
+"""The number of rows for the differences from the replaced card."""
 SENTENCE_WIDTH, NAME_WIDTH = 26, 34
 PADDING, SUMMARY_ROWS, ODD_FIELD_ROWS = 0.6, 3, 3
 LONG_ROWS = 10
-"""The rows of a value that is folded by itself; a folded difference takes about twice as many."""
+"""The number of rows that a long value takes once it is folded; a folded difference takes about
+twice as many."""
 MAX_COLUMNS = 6
-"""The most columns of a table of targets; with more, some would be out of sight at its side."""
+"""The maximum number of columns in a table of targets; further columns would be outside the
+screen."""
 MAX_NAMED = 5
-"""The most folded values that a summary names."""
+"""The maximum number of folded values that a summary names."""
 MAX_COUNTED = 1_000
-"""The characters of a value whose rows are counted; more rows do not fit in any case."""
+"""The number of characters of a value from which its rows are estimated; longer values do not fit
+in any case."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """The indices of values that are shown at once, and of those that are folded.
+    """The indices of values that are shown immediately, and of those that are folded.
 
     Attributes:
         shown: the values that must be read, then odd values, then others.
         named: the folded values that the summary names, because they are odd or must be read.
-        alike: the number of the other folded values if they are alike; otherwise 0.
+        alike: the number of all other folded values, if they are alike; otherwise 0.
         rows: the estimated rows of the shown values.
     """
 
@@ -74,7 +77,7 @@ class Room:
     """The rows of text that the values of one block may take.
 
     Attributes:
-        is_inline: True if the values follow each other on a row; otherwise each has its own rows.
+        is_inline: True if values can share a row; otherwise each value has its own rows.
     """
 
     rows: float
@@ -92,7 +95,7 @@ class Folding:
     Attributes:
         order: the indices of the targets; targets that must be read come first.
         shared: the values that all targets share.
-        own: the values of each target that is shown at once.
+        own: for each target that is shown immediately, the values that only it has.
         request: the values of the request, which are shown if there are no targets.
         is_table: True if the targets are shown as a table.
         folds_parts: True if the card folds a part, which must be opened before approval.
@@ -108,7 +111,7 @@ class Folding:
 
 @dataclass(frozen=True)
 class Signs:
-    """Knowledge about the values of a card that is not in the values themselves.
+    """Facts about the values of a card that the values themselves do not show.
 
     Attributes:
         names: the names of values that name a contact or come from outside.
@@ -240,7 +243,8 @@ def _count_value_rows(value: NamedValue, kind: str) -> float:
 
 
 def _count_inline_rows(value: NamedValue) -> float:
-    """Estimate the rows of a value that follows others; a short one takes a part of a row."""
+    """Estimate the rows of a value that can share a row; a short value takes only a part of a
+    row."""
     text = f"{value.name}  {format_json_value(value.current)[:MAX_COUNTED]}"
     rows = min(count_rows(text, NAME_WIDTH), LONG_ROWS)
     return rows if rows > 1 else (len(text) + 2) / NAME_WIDTH

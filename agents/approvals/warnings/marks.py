@@ -1,5 +1,5 @@
-"""The kinds and labels of marks, and which of them an approval must have seen, or keep a card out
-of bulk approvals."""
+"""The kinds and labels of marks, and the marks that an approval must name as seen or that prevent
+a bulk approval."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ SIGNS = frozenset({HIDDEN, SPACES, ALPHABETS, LETTERS, ADDRESS, LIKENESS, IMITAT
 MEANINGS = frozenset({UNLIMITED, EMPTIED, CREDENTIAL, TWICE})
 """Marks of values that mean more than they seem to."""
 ALLOWED_IN_BULK = frozenset({CONFLICT, ODD})
-"""Marks that never keep a card out of a bulk approval. Any other mark does, unless it is one of
+"""Marks that never prevent a bulk approval of a card. Any other mark does, unless it is in
 `MUST_BE_SEEN` and the sender has seen it."""
 MUST_BE_SEEN = SIGNS | MEANINGS | {OUTSIDE, NEW, PREVIEW, RESTORED}
 """Marks that an approval over REST must name as seen.
 
-The others need no such proof: the confirmation is typed, nothing is folded over REST, and a card
-that is stale, done or not run by Gadget says so in fields of its own.
+The other marks do not have to be named: a confirmation is typed, the REST API does not fold values,
+and separate fields of a card show that it is stale, already done, or not run by Gadget.
 """
 MAX_DETAILS = 3
 
@@ -65,8 +65,8 @@ class Mark:
     Attributes:
         kind: one of the keys of `MARK_LABELS`.
         label: a few words, without a value of the card.
-        detail: the values and their places in words, with text of others in quotation marks; empty
-            if the label says everything.
+        detail: the values and their places in words, with text from others in quotation marks;
+            empty if the label says everything.
     """
 
     kind: str

@@ -1,5 +1,5 @@
 """Find the values of a call that mean more than they seem to: a word for “all”, an emptied field, a
-credential, or two different values of the same name."""
+credential, or two different values with the same name."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ from tools.contract.wide_values import stands_for_all
 from tools.schemas.param_paths import find_unset_params, list_value_forms
 
 MAX_VALUES = 2_000
-"""The most values of one call that are looked at."""
+"""The maximum number of values of one call that are checked."""
 MAX_ALIKE = 9
-"""The most values of one name that are compared."""
+"""The maximum number of values with one name that are compared."""
 _ALL = frozenset({"all", "any", "anyone", "anything", "everybody", "everyone", "everything"})
 """Values that stand for all others in a schema's list of values."""
 _ONCE = frozenset({NamedThing.AMOUNT, NamedThing.ACCOUNT, NamedThing.RIGHT, NamedThing.COMMAND})
-"""The kinds of values, besides recipients, that a call has only once, so that a second one is
+"""The kinds of values, besides recipients, of which a call has only one, so that a second one is
 odd."""
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """A value with a meaning that must be seen.
+    """A value with a meaning that the approver must see.
 
     Attributes:
         kind: one of `MEANINGS`.
-        detail: the place, and the value unless it is a credential.
-        paths: the params, or the fields of a target, that have it.
-        is_in_params: True if conditions on these params fix it.
+        detail: the place of the value, and the value itself unless it is a credential.
+        paths: the paths of the params, or of a target's fields, that have the value.
+        is_in_params: True if conditions on these params can fix the value.
     """
 
     kind: str
@@ -67,7 +67,7 @@ class Meaning:
         return {path.rpartition(".")[2] for path in self.paths}
 
     def is_fixed(self, params: Collection[str]) -> bool:
-        """Return True if each of its values is in one of these params, or inside one."""
+        """Return True if each of the paths is one of these params, or leads inside one of them."""
         return self.is_in_params and all(
             any(path == param or path.startswith(f"{param}.") for param in params)
             for path in self.paths
@@ -75,7 +75,8 @@ class Meaning:
 
 
 class _Leaf(NamedTuple):
-    """A single value; `names` are those that lead to it, and entries of a list share them."""
+    """A single value; `names` are the names that lead to it, which are the same for all entries of
+    a list."""
 
     names: tuple[str, ...]
     value: Any
@@ -87,10 +88,10 @@ class _Leaf(NamedTuple):
 
 @dataclass
 class _Schema:
-    """A tool's schema, as far as it tells what values mean.
+    """The parts of a tool's schema that show what values mean.
 
     Attributes:
-        unset: the params whose null is the tool's own default.
+        unset: the params for which null is the tool's default.
     """
 
     root: Mapping[str, Any] = field(default_factory=dict)
@@ -110,7 +111,7 @@ class _Schema:
         return any(isinstance(each, list) and value in each and len(each) > 1 for each in lists)
 
     def lists(self, *paths: str) -> bool:
-        """Return True if the schema has each of these params: then their values may differ."""
+        """Return True if the schema has each of these params, so that their values may differ."""
         return all(map(self.list_forms, paths))
 
     def says_credential(self, path: str) -> bool:
@@ -126,7 +127,7 @@ def find_meanings(
     """Find the meanings of a call's values.
 
     Args:
-        targets: the targets that the card shows; without any, it shows the params.
+        targets: the targets that the card shows; if there are none, it shows the params.
         tool: the called tool; None if it is not installed.
     """
     schema = _Schema() if tool is None else _Schema(tool.schema)
@@ -184,7 +185,7 @@ def _find_emptied(
     targets: Sequence[Mapping[str, Any]], leaves: Iterable[_Leaf]
 ) -> Iterator[Meaning]:
     """Find the fields that a change of targets empties. A field that `after` leaves out does not
-    count, because it may stay as it is."""
+    count, because it may remain unchanged."""
     if find_row_state(targets) != CHANGED:
         return
     counts = Counter(
@@ -222,7 +223,7 @@ def _find_nulls(
 
 
 def _walk_lists(params: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield each list that stands directly in an object, with its path."""
+    """Yield each list that is a direct value of an object, with its path."""
     waiting: list[tuple[Any, str]] = [(params, "")]
     while waiting:
         node, path = waiting.pop()
@@ -237,8 +238,9 @@ def _walk_lists(params: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
 
 
 def _find_repeated(params: Mapping[str, Any], schema: _Schema) -> Iterator[Meaning]:
-    """Find two different values of one name: in one object under two spellings of the name, or in
-    an object and in one inside it, if a call has such a value only once."""
+    """Find two different values with the same name: in one object under two spellings of the name,
+    or in an object and in another object inside it. The latter counts only for kinds of values of
+    which a call has only one."""
     for leaves in _walk_scopes(params):
         by_name: dict[str, list[_Leaf]] = {}
         for leaf in leaves:
@@ -274,16 +276,16 @@ def _walk_scopes(params: Mapping[str, Any]) -> Iterator[list[_Leaf]]:
 
 
 def _are_spellings(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Return True if the paths differ only in spelling. Names of a single letter do not count."""
+    """Return True if the paths differ only in spelling. Names with a single letter are ignored."""
     return len(one[-1]) > 1 and list(map(fold_name, one)) == list(map(fold_name, other))
 
 
 def _is_inside(one: _Leaf, other: _Leaf) -> bool:
-    """Return True if one of the values is in an object beside the other, and a call has such a
-    value only once.
+    """Return True if one value is inside an object that is next to the other value, and a call has
+    only one value of this kind.
 
-    If the inner object itself names an amount or the like, as in `fee.amount`, its value is another
-    thing.
+    If the inner object itself names an amount or the like, as in `fee.amount`, its value means
+    something else.
     """
     outer, inner = sorted((one.names, other.names), key=len)
     between = inner[len(outer) - 1 : -1]

@@ -1,4 +1,4 @@
-"""Count the words of an organization's names, to tell legal forms and ordinary words from words
+"""Count the words of an organization's names, to separate legal forms and ordinary words from words
 that distinguish names."""
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from tools.contract.name_likeness import LONGEST_ENDING, split_words
 from tools.registries.records import RECORD_STORE
 
 MAX_READ = 1_000
-"""The number of names that are read, beginning with the oldest records."""
+"""The maximum number of names that are read, beginning with the oldest records."""
 COMMON = 3
-"""The number of names in which a word is common."""
+"""The number of names that must contain a word before it counts as common."""
 MOST_DISTINGUISHED = 0.2
-"""The largest share of an ending's names that may differ from another name only in their ending; an
-ending with a larger share distinguishes names, as surnames do."""
+"""The maximum share of the names with an ending that may differ from another name only in that
+ending. An ending with a larger share distinguishes names, as surnames do."""
 
 
 @dataclass
@@ -26,7 +26,8 @@ class NameWords:
     Attributes:
         words: the number of names with each word.
         endings: the number of names with each last word.
-        distinguishing: the number of these names that would be equal to another name without it.
+        distinguishing: the number of these names, for each last word, that differ from another name
+            only in that word.
     """
 
     words: Counter[str] = field(default_factory=Counter)
@@ -40,7 +41,7 @@ class NameWords:
     def is_ending(self, word: str) -> bool:
         """Return True if the word ends names without distinguishing them, as legal forms do.
 
-        A word that only few names end with counts if it is short.
+        A word that ends only a few names counts if it is short.
         """
         word = word.casefold()
         count = self.endings[word]

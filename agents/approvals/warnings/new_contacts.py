@@ -30,26 +30,27 @@ from tools.contract.outside_text import quote_excerpt
 from tools.registries.records import RECORD_STORE
 
 MAX_CHECKED = 20
-"""The most contacts that are checked for one card."""
+"""The maximum number of contacts that are checked for one card."""
 MAX_EARLIER = 2_000
-"""The number of approved cards that are searched, beginning with the newest."""
+"""The maximum number of approved cards that are searched, beginning with the newest."""
 MAX_READ = 50
-"""The most approved cards that are read for one contact; a contact that none of them contains
-counts as new."""
+"""The maximum number of approved cards that are read for one contact; a contact that is not on any
+of these cards is considered new."""
 MAX_LENGTH = 20_000
-"""The most characters of an approved card's params; cards with longer params are not read."""
+"""The maximum length, in characters, of an approved card's params; cards with longer params are not
+read."""
 MAX_TOGETHER = 5_000
-"""The most contacts in one query, because databases limit a query's size."""
+"""The maximum number of contacts in one query, because databases limit a query's size."""
 _LAST_DIGITS, _LAST_JOINED_DIGITS = 2, 6
-"""The number of last digits by which a phone number, which can be written in many ways, is found in
-records and in texts."""
+"""The number of last digits that are compared to find a phone number in records and in texts,
+because phone numbers can be written in many ways."""
 _SEPARATORS = str.maketrans("", "", " .,/_-()")
 """Characters that may group an account or phone number."""
 _Key = tuple[str, str]
 """A contact's kind and value, which are the same for a host with and without `www.`."""
 MAX_INDEXED = 1_000_000
-"""The most characters of approved cards, beginning with the newest, whose contacts are compared
-with new ones."""
+"""The maximum number of characters of approved cards, beginning with the newest, whose contacts are
+compared with new contacts."""
 _TEXTS: Cache[tuple[int, str], str] = Cache(10_000_000, weigh=lambda text: len(text) + 100)
 """The texts in the params of approved cards, in lower case, by organization and digest."""
 _KEYS: Cache[tuple[int, str], frozenset[_Key]] = Cache(4_000)
@@ -67,8 +68,8 @@ class NewContact(NamedTuple):
     """A contact that the organization has not used before.
 
     Attributes:
-        likeness: what it has in common with `other`, as `describe_likeness` says it; empty if it
-            resembles none.
+        likeness: the similarity to `other`, as `describe_likeness` puts it; empty if the contact
+            does not resemble a used one.
         other: the contact in use that it resembles.
     """
 
@@ -110,10 +111,10 @@ class NewContacts:
 def find_new_contacts(
     organization_id: int, contacts: Mapping[int, Sequence[Contact]]
 ) -> dict[int, NewContacts]:
-    """Find, by card id, the contacts that appear in no record, no approved card and no member's
-    account, each with a contact in use that it resembles. Cards without such contacts are left out.
+    """Find, by card id, the contacts that do not appear in any record, approved card or member's
+    account, each with a used contact that it resembles. Cards without new contacts are left out.
 
-    Costs at most nine queries for 5,000 different contacts.
+    This takes at most nine queries for 5,000 different contacts.
 
     Args:
         contacts: the contacts of waiting cards, by card id.
@@ -137,7 +138,8 @@ def find_new_contacts(
 
 
 def _describe_new(organization_id: int, contacts: Collection[Contact]) -> dict[Contact, NewContact]:
-    """Find those of the contacts that are in no approved card, and what each of them resembles."""
+    """Find the contacts that are not in any approved card, and the used contact that each of them
+    resembles."""
     cards = _load_approved(organization_id)
     approved = _find_approved(organization_id, set(map(_get_key, contacts)), cards)
     new = [contact for contact in contacts if _get_key(contact) not in approved]
@@ -183,8 +185,8 @@ def _find_known(organization_id: int, contacts: Collection[Contact]) -> set[str]
 
 
 def _load_approved(organization_id: int) -> dict[int, _ApprovedCard]:
-    """Load the newest approved cards, by id, with one query and one more for texts that are not
-    cached."""
+    """Load the newest approved cards, by id, with one query, and with another query for texts that
+    are not cached."""
     used = Approval.objects.filter(organization_id=organization_id, status__in=APPROVED_STATES)
     newest = used.order_by("-pk").values_list("pk", "digest")[:MAX_EARLIER]
     digests = dict(newest)
@@ -239,7 +241,7 @@ def _read_keys(
 
 
 def _load_params(ids: Collection[int]) -> Iterator[tuple[int, Any]]:
-    """Load the params of these cards by id; an empty object stands for params that are too long."""
+    """Load the params of these cards by id; an empty object replaces params that are too long."""
     rows = Approval.objects.filter(pk__in=ids).annotate(length=Length(Cast("params", TextField())))
     short = Case(When(length__lte=MAX_LENGTH, then=F("params")), default=Value({}, JSONField()))
     return iter(rows.values_list("pk", short))

@@ -10,9 +10,9 @@ from agents.approvals.warnings.odd_values import find_oddities
 from agents.runs.models import IS_PENDING, Approval, ApprovalKind
 
 MIN_ALIKE = 3
-"""The smallest number of cards of one shape that are compared."""
+"""The minimum number of waiting cards of one shape that a comparison needs."""
 MAX_ALIKE = 1_000
-"""The most waiting cards that are compared, beginning with the newest."""
+"""The maximum number of waiting cards that are compared, beginning with the newest."""
 
 
 def find_card_oddities(cards: Collection[Approval]) -> dict[int, str]:

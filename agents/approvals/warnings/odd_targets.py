@@ -9,22 +9,23 @@ from dataclasses import dataclass
 from typing import Any
 
 MIN_TARGETS = 4
-"""The shortest list of targets that gets a summary."""
+"""The minimum number of targets for which there is a summary."""
 SHORT = 6
-"""In a list with fewer targets, a single one is odd if all others agree."""
+"""In a list with fewer targets than this, a single target is odd if all others agree."""
 MAX_VALUES = 8
 MAX_SHARE = 0.2
 MAX_NAMED = 5
 MAX_FIELDS = 3
-"""The most fields that the card tells; it counts the others, and the odd targets come first."""
+"""The maximum number of fields that the card summarizes; it counts the others, and the odd targets
+come first."""
 MAX_TEXT = 60
 SIDES = ("before", "after")
 
 
 @dataclass(frozen=True)
 class ValueCount:
-    """The number of targets with one value in a field, and the names of the targets if they are
-    few."""
+    """The number of targets with one value in a field, and the names of these targets if there are
+    only a few."""
 
     value: Any
     count: int

@@ -15,12 +15,12 @@ from tools.caches import cache_by_text
 from tools.contract.outside_text import quote_excerpt
 
 COMMON_PERCENT = 70
-"""The percentage of a group that must agree before the remaining cards count as odd."""
+"""The percentage of a group that must agree before the other cards are considered odd."""
 MIN_COMMON = 3
 MAX_LISTED = 100
-"""The most values of one list that are compared."""
+"""The maximum number of values of one list that are compared."""
 MAX_TEXT = 200
-"""The most characters of a text that are compared on one card."""
+"""The maximum number of characters of a text that are compared on one card."""
 MAX_NUMBER = 1e300
 """The largest number that is compared; far larger integers cannot be converted."""
 FAR = 10.0
@@ -29,8 +29,8 @@ distance."""
 
 
 def find_oddities(params: Sequence[Mapping[str, Any]]) -> list[str]:
-    """For each card, return a text that names the odd values in its flat params, such as `different
-    domain in “email”`; empty if there are none.
+    """Return, for each card, a text that names the odd values in its flat params, such as
+    `different domain in “email”`; empty if there are none.
 
     The texts have the same order as the params.
     """

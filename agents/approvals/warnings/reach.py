@@ -10,12 +10,12 @@ from agents.runs.models import Approval
 from tools.registries.records import RECORD_STORE
 
 MAX_UNCONFIRMED = 5
-"""The most objects that a card may affect without a typed confirmation: the card shows this many
-at once."""
+"""The maximum number of objects that a card may affect without reaching far, because it shows this
+many at its top."""
 
 
 def count_objects(card: Approval) -> int | None:
-    """Return the number of all records if the card affects existing records; None for other
+    """Return the total number of records if the card affects existing records; None for other
     cards."""
     return _count_records(card.organization_id) if read_card(card).records else None
 
@@ -24,7 +24,7 @@ def reaches_far(card: Approval) -> bool:
     """Return True if the card affects more objects, or a larger share of all objects, than the
     organization's limits allow.
 
-    The approval of such a card must be confirmed by typing, whatever the card's level.
+    The approval of a card that does must be confirmed by typing, whatever the card's level is.
     """
     reading = read_card(card)
     return reading.target_count > MAX_UNCONFIRMED and bool(
@@ -33,7 +33,7 @@ def reaches_far(card: Approval) -> bool:
 
 
 def find_far_reaching(organization: Organization, readings: Mapping[int, CardReading]) -> set[int]:
-    """Find the cards that reach far, by id. This costs one query if any of the cards affects more
+    """Find the cards that reach far, by id. This takes one query if any of the cards affects more
     than five records."""
     many = {
         pk: reading for pk, reading in readings.items() if reading.target_count > MAX_UNCONFIRMED

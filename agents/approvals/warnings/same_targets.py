@@ -28,7 +28,7 @@ class SameTargetCard:
 
 
 def find_same_target_cards(cards: Collection[Approval]) -> dict[int, list[SameTargetCard]]:
-    """Find, by card id, at most 5 other open cards that affect a target of the card. This costs one
+    """Find, by card id, at most 5 other open cards that affect a target of the card. This takes one
     or two queries."""
     wanted = {card.pk: read_card(card).target_keys for card in cards}
     if not any(wanted.values()):

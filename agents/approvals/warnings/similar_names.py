@@ -39,14 +39,15 @@ from tools.registries.records import RECORD_STORE
 MAX_NAME_LENGTH = 200
 MIN_LOOK_LENGTH = 3
 MAX_VALUES = 250
-"""The most values that are compared for one card, beginning with the labels of its targets."""
+"""The maximum number of values that are compared for one card, beginning with the labels of its
+targets."""
 MAX_SIMILAR = 5
 MAX_LOOKS, MAX_NAMES = 10_000, 20_000
-"""The most looks in one query, because databases limit a query's size, and the most names in the
-query's result."""
+"""The maximum number of looks in one query, because databases limit a query's size, and the maximum
+number of names in the query's result."""
 LARGEST_SERIES = 2
-"""The most names with one stem, including the card's, that count as similar; if there are more,
-none does."""
+"""The maximum number of names with one stem, including the card's, that are considered similar; if
+there are more, none of them is."""
 _PART_OF_ADDRESS = re.compile(r"\w[.@/]\w")
 LOOK, STEM = "look", "stem"
 Keys = frozenset[tuple[str, str]]
@@ -85,7 +86,7 @@ class CardNames:
     Attributes:
         names: the values, without repeats.
         own_id: the id of the card's only target, because a card that renames a record must not warn
-            of the record's current name.
+            about the record's current name.
     """
 
     names: tuple[NameOnCard, ...] = ()
@@ -103,7 +104,7 @@ class RecordName(NamedTuple):
 
 @dataclass
 class _KnownNames:
-    """The names of records that may be similar to those on cards, by the keys that were looked
+    """The names of records that may be similar to those on cards, by the keys that were searched
     for."""
 
     organization_id: int
@@ -204,8 +205,8 @@ def _compare_names(card: CardNames, known: _KnownNames) -> Iterator[SimilarName]
 
 
 def _find_near(one: NameOnCard, rows: Sequence[RecordName], known: _KnownNames) -> str:
-    """Find the first name that differs from a value in one letter, in the order of its words, in
-    its last words or in an article."""
+    """Find the first name that differs from a value only in one letter, in the order of the words,
+    in the last words or in an article."""
     others, stem = [], compute_stem(one.value)
     for row in rows:
         if _is_near(one, row, known) or is_turned(one.value, row.name):
@@ -219,7 +220,7 @@ def _find_near(one: NameOnCard, rows: Sequence[RecordName], known: _KnownNames) 
 
 
 def _is_near(one: NameOnCard, row: RecordName, known: _KnownNames) -> bool:
-    """Return True if a value and a name differ in one letter, unless this letter tells apart two
+    """Return True if a value and a name differ in one letter, unless this letter distinguishes two
     words that are both common in the organization's names."""
     if not is_one_apart(one.look, row.look) or not is_one_letter_apart(one.value, row.name):
         return False
@@ -232,8 +233,8 @@ def _differs_at_an_end(one: NameOnCard, name: str, known: _KnownNames) -> bool:
     """Return True if a value and a name differ only in an article, or in last words that do not
     distinguish names.
 
-    If only one of them has additional words, these must be such last words, or a single word if the
-    value is a label.
+    If only one of them has additional words, these words must not distinguish names either; if the
+    value is a label, a single additional word is enough.
     """
     difference = compare_words(one.value, name)
     if one.is_label and is_article(difference):

@@ -47,8 +47,8 @@ class _Members:
         self.usernames = _index(member.username for member in members)
 
     def describe_name(self, one: NameOnCard) -> Iterator[str]:
-        """Describe the members' names that a value resembles and, for a param for people, their
-        usernames."""
+        """Describe the members' names that a value resembles; for a param that names people, also
+        their usernames."""
         if one.value.casefold() in self.known:
             return
         indexes = (self.names, self.usernames) if one.is_person else (self.names,)

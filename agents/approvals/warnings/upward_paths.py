@@ -1,4 +1,5 @@
-"""Paths on a card that lead elsewhere than they seem to: upward, or to a user's home folder."""
+"""Paths on a card that do not lead where they seem to lead: they go upward, or to a user's home
+folder."""
 
 from __future__ import annotations
 
@@ -17,14 +18,15 @@ _PATH_NAMES = FILE_WORDS | {
     "dir",
     "filepath",
 }
-"""Words of names of params whose whole values are paths."""
+"""Words in the names of params whose whole value is a path."""
 _LONGEST_SENTENCE = 4_096
 _SIGNS = re.compile(r"\.\.|[~%\\]|&#|[^ -~]")
-"""Every path that leads elsewhere contains one of these."""
+"""Matches the signs of which every misleading path contains at least one."""
 _DRIVE = re.compile(r"^[a-z]:", re.IGNORECASE)
 _HOME = re.compile(r"~[a-z_][\w.-]*(/?)", re.IGNORECASE)
 _THERE_AND_BACK = re.compile(r"(?:^|(?<=[\s\"'=(/]))[\w.-]*\w/+(?:\./+)*\.\./")
-"""A folder and the way back up, which an honest sentence does not contain."""
+"""Matches a folder that is followed by the way back up, which an honest sentence does not
+contain."""
 
 
 def find_detour(name: str, text: str) -> str:
@@ -34,7 +36,7 @@ def find_detour(name: str, text: str) -> str:
     Three dots at the end do not count: they stand for all folders, or for the rest of a list.
 
     Args:
-        name: the name of the value's param or field, which tells that it is a path.
+        name: the name of the value's param or field, which may show that the value is a path.
     """
     is_path = bool(split_name(name) & _PATH_NAMES)
     is_word = len(text.split(maxsplit=1)) == 1

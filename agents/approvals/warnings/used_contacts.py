@@ -1,4 +1,5 @@
-"""The contacts that an organization has used, indexed in memory to find one like a new contact."""
+"""The contacts that an organization has used, indexed in memory to find those that resemble a new
+contact."""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ from tools.contract.known_contacts import KnownContacts, Likeness
 from tools.registries.records import RECORD_STORE
 
 MAX_RECORDS = 20_000
-"""The number of records whose addresses are read at once, beginning with the last changed."""
+"""The maximum number of records whose addresses are read together, beginning with the records that
+were changed last."""
 MAX_INDEXED = 60_000
-"""The most contacts of an index; a larger one is built again, without what is no longer used."""
+"""The maximum number of contacts in an index; a larger index is built again, without contacts that
+are no longer used."""
 MAX_INDEXES = 10
-"""The most organizations whose indexes one process keeps."""
+"""The maximum number of organizations whose indexes one process keeps."""
 OVERLAP = timedelta(minutes=10)
-"""The time before the last update whose changes are read again: a long transaction shows them
-late."""
+"""The time before the last update from which changes are read again, because a long transaction
+makes its changes visible late."""
 
 
 class UsedContacts:

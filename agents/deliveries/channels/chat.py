@@ -60,7 +60,7 @@ these hosts are included.
 """
 LONGEST, MAX_ITEMS = 500, 5
 REFUSALS = (400, 401, 403, 404, 410)
-"""The response statuses that no retry would change."""
+"""The response statuses for which a retry would not help."""
 LIMITS = NetworkLimits(total_s=20.0, response_bytes=200_000, redirects=0)
 _FRAMING = frozenset(
     {"accept-encoding", "connection", "content-length", "host", "transfer-encoding"}

@@ -45,8 +45,8 @@ LONGEST_WAIT_S = 24 * 3600.0
 """The longest time, in seconds, for which a push service can make us wait."""
 MAX_WORDS = 300
 SILENT_PUSH_HOSTS = ("web.push.apple.com", "api.push.apple.com")
-"""Services that end a subscription after a few pushes that show nothing. For these, old
-notifications are closed by the next visible push instead."""
+"""Services that end a subscription after a few pushes that do not show a notification. For these,
+old notifications are closed by the next visible push instead."""
 _LIMITS = NetworkLimits(total_s=10.0, response_bytes=20_000, redirects=0)
 
 
@@ -252,7 +252,7 @@ def load_key() -> ec.EllipticCurvePrivateKey:
 
 def make_key_if_missing() -> None:
     """Create the installation's key for browser push unless it exists; any number of workers may
-    call this at once."""
+    call this at the same time."""
     private = ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )

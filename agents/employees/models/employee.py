@@ -233,8 +233,8 @@ class Grant(models.Model):
 
     Attributes:
         version: the version that the employee is pinned to; empty for the newest.
-        delegates: for employee.delegate, the ids of the employees that it may delegate to; nobody
-            by default.
+        delegates: for employee.delegate, the ids of the employees that it may delegate to; by
+            default, there are none.
     """
 
     employee = models.ForeignKey(Employee, on_delete=models.CASCADE, related_name="grants")

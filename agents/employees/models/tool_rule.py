@@ -11,8 +11,7 @@ class ToolRule(models.Model):
 
     Attributes:
         level: a higher level than the tool's own; empty if the tool keeps its own level.
-        stopped_at, stopped_by: the time since which no call of the tool starts, and the person who
-            stopped it.
+        stopped_at, stopped_by: the time when the tool was stopped, and the person who stopped it.
     """
 
     organization = models.ForeignKey(

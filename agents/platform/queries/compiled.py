@@ -36,7 +36,7 @@ Value = int | str
 
 PLACEHOLDERS = (31_011, 31_012, 31_013)
 """The values that stand for the params when a query is compiled. They are small enough for every
-integer column, and used nowhere else."""
+integer column, and are not used anywhere else."""
 
 MAX_IDS = 200
 

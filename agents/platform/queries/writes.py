@@ -22,7 +22,7 @@ AnyField: TypeAlias = "Field[Any, Any]"
 def insert_rows(rows: Sequence[Model]) -> None:
     """Insert rows of one model in one statement, and set their ids.
 
-    Columns that have only a default in the database are left out, so that the database fills them.
+    Columns whose only default is in the database are left out, so that the database fills them.
     """
     if not rows:
         return
@@ -45,8 +45,8 @@ def insert_rows(rows: Sequence[Model]) -> None:
 
 
 def update_rows(model: type[Model], changes: dict[str, Any], where: dict[str, Any]) -> int:
-    """Set the columns in `changes` on the rows that match `where`. Both have plain values. Return
-    the number of changed rows."""
+    """Set the columns in `changes` on the rows that match `where`. Both contain only plain values.
+    Return the number of changed rows."""
     return update_each(model, [(changes, where)])
 
 
@@ -84,7 +84,7 @@ def _prepare_values(
 
 @lru_cache(maxsize=16)
 def _list_inserted_fields(model: type[Model]) -> tuple[AnyField, ...]:
-    """List all fields except the id and the fields that have only a default in the database."""
+    """List all fields except the id and the fields whose only default is in the database."""
     fields = (field for field in model._meta.concrete_fields if not field.primary_key)
     return tuple(field for field in fields if field.has_default() or not field.has_db_default())
 

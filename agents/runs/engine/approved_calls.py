@@ -21,7 +21,8 @@ from tools.toolbox.objections import Objection
 
 
 class ApprovedCall(Judgment):
-    """An approved call that is due: if it no longer matches its card, a new card asks again.
+    """An approved call that is due: if it no longer matches its card, a new card asks for approval
+    again.
 
     Attributes:
         tool, verdict: the results of the last judgment.
@@ -41,7 +42,8 @@ class ApprovedCall(Judgment):
 
     @property
     def matches_card(self) -> bool:
-        """True if tool, definition, level and params are still as sealed on the card."""
+        """True if the tool, its definition, the level and the params are still as sealed on the
+        card."""
         same = self.tool is not None and self.tool.definition_hash == self.call.definition_hash
         return (
             same
@@ -51,7 +53,7 @@ class ApprovedCall(Judgment):
 
     @property
     def keeps_limits(self) -> bool:
-        """True if the card has shown each counting limit that the call exceeds now."""
+        """True if the card showed every counting limit that the call exceeds now."""
         conditions, params = (
             self.context.grants.conditions.get(self.call.tool, ()),
             self.verdict.params,

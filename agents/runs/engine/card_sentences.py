@@ -10,8 +10,8 @@ from tools.toolbox.isolation import BrokenPromise, run_isolated
 
 _SENTENCE_LENGTH = 1000
 NO_LONGER_POSSIBLE = "No longer possible: "
-"""Begins the sentence about a call that its tool now refuses; without it, the sentence would still
-promise an effect."""
+"""The beginning of the sentence about a call that its tool now refuses; without it, the sentence
+would still promise an effect."""
 EXISTS = "exists"
 """The name of a target's field that is False once the target no longer exists."""
 
@@ -96,7 +96,7 @@ def _describe_safely(tool: Tool, params: dict[str, object], preview: Preview) ->
 
 
 def name_call(title: str, params: dict[str, object]) -> str:
-    """Return the sentence for a call whose tool writes none."""
+    """Return the sentence for a call whose tool does not write one."""
     return _shorten(f"Use {format_title(title)}{format_params(params)}")
 
 

@@ -1,9 +1,9 @@
 """Cards (step 6 of a run): compute the effect of a call, seal it, ask for a decision, and ask again
 after a change.
 
-A card is an `Approval` row. `requested_calls` inserts the rows of new calls, `replace_card` those
-that replace another, `unknown_outcomes` those of unknown outcomes, `suspension` those of questions,
-and `gateway/asks.py` those of asks.
+A card is an `Approval` row. `requested_calls` inserts the cards of new calls, `replace_card` the
+cards that replace another card, `unknown_outcomes` the cards for unknown outcomes, `suspension` the
+cards for questions, and `gateway/asks.py` the cards for asks.
 """
 
 import queue
@@ -101,7 +101,7 @@ def compute_effect_here(
 
     Raises:
         ToolError: the tool says that the call cannot work, for example because its target is
-            missing, or returns no valid preview or sentence.
+            missing, or does not return a valid preview or sentence.
         DatabaseError: inside a transaction, which must then be rolled back.
         BaseException: an exception of a class in `let_through`, such as a deadlock, after which the
             caller retries.
@@ -149,7 +149,7 @@ def compute_effect_again(
 
 
 def describe_refusal(tool: Tool | None, card: Approval, error: ToolError) -> CallEffect:
-    """Describe a call that cannot run as its card shows, with a new sentence, because the old
+    """Describe, in a new sentence, a call that cannot run as its card shows, because the old
     sentence promises an effect."""
     if tool is None:
         sentence = (
@@ -195,8 +195,8 @@ def build_card(call: ToolCall, effect: CallEffect, why: str, days: float) -> App
 
 
 def approve_by_grant(card: Approval, grant: Any, now: datetime) -> None:
-    """Approve a new card in the name of the standing grant's maker, so that its call may start at
-    once; the caller saves it."""
+    """Approve a new card in the name of the standing grant's maker, so that its call may start
+    immediately; the caller saves it."""
     card.status = ApprovalStatus.APPROVED
     card.standing_grant, card.decided_by = grant, grant.made_by
     card.decided_at = card.start_after = now
@@ -204,7 +204,7 @@ def approve_by_grant(card: Approval, grant: Any, now: datetime) -> None:
 
 
 def publish_card(tx: Transaction, call: ToolCall, card: Approval, days: float) -> None:
-    """Publish that the card was created."""
+    """Publish the event that the card was created."""
     tx.publish(ApprovalRequested.of(card, call, tx.now + timedelta(days=days)))
     tx.inbox_changed = True
 
@@ -256,8 +256,8 @@ def _join_reasons(change: str, verdict_reason: str) -> str:
 
 
 def replace_after_drift(tx: Transaction, card: Approval, effect: CallEffect, why: str) -> None:
-    """Ask again with a new card, because the call no longer matches its card at the start; the
-    third time, fail the call."""
+    """Replace the card with a new one, because the call no longer matched it at the start; the
+    third time, let the call fail instead."""
     call = card.tool_call
     call.drifts = ToolCall.objects.values_list("drifts", flat=True).get(pk=call.pk) + 1
     if call.drifts < MAX_DRIFTS:
@@ -298,7 +298,7 @@ def withdraw(tx: Transaction, card: Approval, why: str) -> bool:
 def publish_decision(
     tx: Transaction, card: Approval, reason: str, next_approval_id: str | None = None
 ) -> None:
-    """Publish that the card has ended, with the status that it has now."""
+    """Publish the event that the card has ended, with its current status."""
     tx.publish(ApprovalDecided.of(card, reason, next_approval_id))
     tx.inbox_changed = True
 
@@ -353,8 +353,8 @@ def compute_digest(call: ToolCall, preview: dict[str, Any]) -> str:
 def compute_shape(call: ToolCall) -> str:
     """Hash the parts that similar calls share: tool, definition, level and the names of the params.
 
-    The names in nested objects count too: a call that changes a phone number has another shape than
-    one that changes a status.
+    The names in nested objects are included too: a call that changes a phone number has another
+    shape than one that changes a status.
     """
     return fingerprint(
         [f"{call.tool}@{call.version}", call.definition_hash, call.level, _list_names(call.params)]
@@ -376,8 +376,8 @@ def hash_params(params: dict[str, Any]) -> str:
 
 
 def _normalize_stored(value: Any) -> Any:
-    """Return the value as every database returns it: PostgreSQL writes 1e22 as an integer, and has
-    no -0.0."""
+    """Return the value in a form that every database returns unchanged: PostgreSQL stores 1e22 as
+    an integer, and has no -0.0."""
     if isinstance(value, float):
         return int(Decimal(repr(value))) if "e+" in repr(value) else value + 0.0
     if isinstance(value, dict):

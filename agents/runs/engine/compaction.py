@@ -4,11 +4,12 @@ context window.
 The choice is repeated for every request from stored rows: all requests of the run are rebuilt, each
 with the tokens that the model reported, and with a flag if the provider first refused it as too
 long. So the same parts stay short from pass to pass, on any worker, and a provider's prompt cache
-recognizes the beginning. Shortening happens in steps: beyond 70% of the window, down to 50%.
+recognizes the beginning. Shortening happens in steps: once a request exceeds 70% of the window, it
+is shortened to 50%.
 
 First, results of earlier passes become their summaries, the largest first. Then texts of earlier
 passes are cut, the oldest first. If the newest results alone are too large, the largest of them are
-cut to the room that is left.
+cut to the space that is left.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ MESSAGE_OVERHEAD = 40
 
 _USUAL_RATE = 0.3
 _MIN_RATE, _MAX_RATE = 1 / 6, 1.5
-"""Bounds that replace a server's rate of tokens per character beyond them: such a server counts
-something else, for example only uncached tokens."""
+"""Bounds for a server's rate of tokens per character. A rate beyond a bound is replaced with the
+bound, because such a server counts something else, for example only uncached tokens."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def _measure_definition(tool: Tool) -> int:
 
 def measure_message(message: dict[str, Any]) -> tuple[int, int]:
     """Return the number of characters of a model's message, and of its text alone; only strings and
-    calls count."""
+    calls are counted."""
     content = message.get("content")
     text = len(content) if isinstance(content, str) else 0
     size = MESSAGE_OVERHEAD
@@ -158,7 +159,7 @@ def choose_cuts(passes: Sequence[PassSizes], fixed: int, unread: int, room: Requ
 
     Args:
         passes: the recorded passes of the run.
-        fixed: the number of characters with which every request begins.
+        fixed: the number of characters at the beginning of every request.
         unread: the number of characters that people have written since the last pass.
     """
     rebuilding = _Rebuilding(passes, fixed + room.tool_characters, room.tokens)
@@ -205,7 +206,7 @@ class _Rebuilding:
 
     def fit(self, count: int, refused: ContextWindow | None) -> None:
         """Cut the request after `count` passes so that it fits the window; if the server refused
-        it, cut it to half the smaller of its size and the window."""
+        it, cut it to half of its size or half of the window, whichever is smaller."""
         limit, goal = (share * self.context / self.rate for share in (FULL, GOAL))
         if self.size > limit:
             self.shrink(count, limit, goal)

@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 
 
 LARGEST_SESSION = 64_000
-"""The most session data of a run, in characters of JSON."""
+"""The maximum size of a run's session data, in characters of JSON."""
 DELEGATE = "employee.delegate"
 """The tool that delegates a task to a colleague whom the grant names."""
 
@@ -194,7 +194,7 @@ class RunContext:
 
     @property
     def calls_at_once(self) -> int:
-        """The most calls of the run that may execute at the same time."""
+        """The maximum number of calls of the run that may execute at the same time."""
         return self.toolbox.limits.calls_at_once
 
     @cached_property

@@ -1,5 +1,5 @@
-"""Recognize changes since a card was made that come from other calls of the same decision: their
-cards announced them, and the call still does what its own card shows.
+"""Recognize changes that other calls of the same decision have made since a card was created: the
+cards of these calls announced the changes, and the call still does what its own card shows.
 
 For example, several cards may say that their call creates a list. The first call creates it, so the
 others no longer do. Or two cards change different values of one record, so that the second finds a
@@ -17,17 +17,17 @@ from agents.runs.models import Approval, ApprovalStatus, CallStatus
 from tools.contract import Preview, Target
 
 MAX_COMPARED = 200
-"""The most started calls of one decision that are compared."""
+"""The maximum number of started calls of one decision that are compared."""
 
 
 def is_covered(card: Approval, effect: Preview) -> bool:
     """Return True if this effect differs from the card's only in facts and versions that calls of
     the same decision have changed.
 
-    A fact is a yes or no about something that another value of the target names, such as a list.
-    Values of the target itself, which `before` has too, are not facts. A new version is covered if
-    all writes since the card were by these calls. The same decision means the same bulk decision,
-    or approvals by the same person in the same run.
+    A fact is a yes-or-no value about something, such as a list, that another value of the target
+    names. Values that `before` also has belong to the target itself and are not facts. A new
+    version is covered if all writes since the card was created were made by these calls. The same
+    decision means the same bulk decision, or approvals by the same person in the same run.
     """
     shown = card.preview.get("targets") if isinstance(card.preview, dict) else None
     if effect.problem or not isinstance(shown, list) or len(shown) != effect.total:
@@ -51,7 +51,8 @@ def is_covered(card: Approval, effect: Preview) -> bool:
 
 
 def _is_explained(stored: dict[str, Any], target: Target, writes: int) -> bool:
-    """Return True if this number of writes leads from the version on the card to the target's."""
+    """Return True if this number of writes leads from the version on the card to the target's
+    version."""
     was, is_now = stored["version"], target.version
     return bool(target.id) and was is not None and is_now is not None and was + writes == is_now
 

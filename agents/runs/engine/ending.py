@@ -216,7 +216,7 @@ def cancel_unneeded(run_id: int, problem: str = "", *, wait: bool = True) -> boo
         problem: a sentence for people with the reason.
 
     Raises:
-        Run.DoesNotExist: without `wait`, the run is locked.
+        Run.DoesNotExist: `wait` is False and the run is locked.
     """
     with run_transaction(run_id, wait=wait) as tx:
         run = tx.run
@@ -252,8 +252,8 @@ def end_if_overdue(run_id: int) -> bool:
 
 
 def write_answer_from_summaries(run: Run, reason: ExitReason) -> str:
-    """Write an answer from the calls' summaries, for a run whose model gave none; the answer says
-    so."""
+    """Write an answer from the calls' summaries, for a run whose model did not give one; the text
+    says so."""
     done = ToolCall.objects.filter(run_id=run.pk, status=CallStatus.SUCCEEDED).order_by(
         "pass_number", "index"
     )

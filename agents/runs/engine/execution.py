@@ -2,8 +2,8 @@
 
 Every call is prepared by `prepare_call`: the reads of a pass, approved writes, inner calls, the
 steps of recipes and manual calls. They differ only in their `CallTerms`. `RunningCalls` runs each
-call in its own thread, no longer than the call's timeout; only a transactional write stays in the
-thread of its transaction (see `writes`).
+call in its own thread, for no longer than the call's timeout; only a transactional write stays in
+the thread of its transaction (see `writes`).
 """
 
 import time
@@ -46,11 +46,13 @@ from tools.toolbox.permissions import CauseKind, Permission, Verdict
 
 POLL_S = 1.0
 _ADDED_S = 0.1
-"""Seconds between two checks for new calls of a remote agent while other calls execute."""
+"""The number of seconds between two checks for new calls of a remote agent while other calls
+execute."""
 MAX_INNER_CALLS = 100
-"""The most inner calls that one call may make."""
+"""The maximum number of inner calls that one call may make."""
 _GATHERING_S = 0.02
-"""Seconds to wait for further reports, which are then written in one transaction with the first."""
+"""The number of seconds to wait for further reports, which are then written in one transaction with
+the first."""
 _STARTED_COLUMNS = ("status", "exec_epoch", "attempts", "started_at", "deadline_at")
 
 
@@ -245,14 +247,15 @@ def start_ready(tx: Transaction, context: RunContext, running: int = 0) -> list[
     """Reject ready calls that are no longer permitted, start as many other calls as there are free
     slots, and return the started calls.
 
-    No call starts if the run is cancelled, stopped or late, or the worker is shutting down.
+    No call starts if the run is cancelled, stopped or past its deadline, or if the worker is
+    shutting down.
 
     Args:
         context: the context with the rules that were read under the run's lock.
     """
     ready = list(ToolCall.objects.filter(run_id=tx.run.pk, status=CallStatus.READY))
     lock_counted(tx, context, (call.tool for call in ready))
-    # One by one: a rejected call leaves its place under a limit to the next one.
+    # Judge the calls one by one: a rejected call leaves its place under a limit to the next call.
     for call in ready:
         objection = _ReadyCall(context, call).judge_again(tx, current=context)
         if objection is not None and objection.error is not None:

@@ -149,7 +149,7 @@ def build_history(
 ) -> History:
     """Build the messages of the next request, shortened to fit the model's context window.
 
-    Costs two queries, one more if people wrote more than the task, and one more if a result is
+    Makes two queries, one more if people wrote more than the task, and one more if a result is
     shortened.
 
     Args:
@@ -226,7 +226,7 @@ def _write_instructions(context: RunContext) -> str:
 
 def _describe_colleagues(context: RunContext) -> str:
     """List the active colleagues to whom the employee may delegate, as text for the model; empty if
-    there are none. Costs a query if the employee's grants name colleagues."""
+    there are none. Makes a query if the employee's grants name colleagues."""
     if not context.grants.delegates:
         return ""
     active = [

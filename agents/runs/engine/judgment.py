@@ -39,9 +39,9 @@ from tools.toolbox.objections import Objection
 from tools.toolbox.permissions import Permission
 
 MAX_CALLS = 100
-"""The most calls in one response."""
+"""The maximum number of calls in one response."""
 MAX_ROUNDS = 3
-"""The most rounds of judging and previewing if permissions keep changing."""
+"""The maximum number of rounds of judging and previewing if permissions keep changing."""
 RULES_CHANGED = Objection("Permissions changed while this call was prepared.")
 LIMIT_REACHED = Objection("Another run used up a limit while this call was prepared.")
 
@@ -49,8 +49,8 @@ LIMIT_REACHED = Objection("Another run used up a limit while this call was prepa
 def lock_counted(tx: Transaction, context: RunContext, tools: Iterable[str]) -> set[str]:
     """Return the tools whose calls a limit counts, and lock these counts until the commit.
 
-    Costs no statement if there is no such tool, or if this transaction has locked the counts
-    already.
+    Executes no SQL statement if there is no such tool, or if this transaction has already locked
+    the counts.
     """
     counted = {tool for tool in tools if context.has_counted_limit(tool)}
     if counted - tx.locked_counts:
@@ -111,8 +111,8 @@ class Judgment(ABC):
 
     @abstractmethod
     def judge(self, now: datetime | None) -> None:
-        """Judge the calls by the rules of `context`, under the lock with the database's time
-        `now`."""
+        """Judge the calls by the rules of `context`. `now` is the database's time if the run is
+        locked, otherwise None."""
 
     @abstractmethod
     def compare(self, tx: Transaction) -> Objection | None:
@@ -124,8 +124,8 @@ class PlannedCalls(Judgment):
     """The judgment of calls that are not stored yet; a change leads to another round of judging and
     previewing.
 
-    In the last round, or if the run may start nothing, the calls are judged under the lock by the
-    current rules, and a call that would need another preview is refused.
+    In the last round, or if the run must not start anything, the calls are judged under the lock by
+    the current rules, and a call that would need another preview is refused.
 
     Attributes:
         planned: the calls with their last verdicts, and the effects for their cards.
@@ -151,7 +151,7 @@ class PlannedCalls(Judgment):
 
     @property
     def only(self) -> PlannedCall:
-        """The only call."""
+        """The planned call, if there is exactly one."""
         (plan,) = self.planned
         return plan
 
@@ -160,7 +160,7 @@ class PlannedCalls(Judgment):
         objection, records the calls.
 
         Args:
-            lease: the driver's lease, which is kept through the previews.
+            lease: the driver's lease, which is renewed during the previews.
             has_cards: True to compute the effects for cards before each round.
         """
         for self.rounds_left in reversed(range(MAX_ROUNDS)):
@@ -239,8 +239,8 @@ class PlannedCalls(Judgment):
 
     @override
     def compare(self, tx: Transaction) -> Objection | None:
-        """Judge calls under a counting limit again, because other runs may have started calls
-        since; return an objection if another round is needed."""
+        """Judge again the calls to which a counting limit applies, because other runs may have
+        started calls since; return an objection if another round is needed."""
         counted = [
             plan for plan in self.planned if plan.error is None and plan.row.tool in self.counted
         ]
@@ -252,8 +252,8 @@ class PlannedCalls(Judgment):
         return None
 
     def _count_again(self, now: datetime, counted: list[PlannedCall]) -> list[PlannedCall]:
-        """Judge calls under a limit again, while no other process can count; return the calls that
-        now need a card."""
+        """Judge again the calls to which a limit applies, while no other process can count; return
+        the calls that now need a card."""
         starting: list[ToolCall] = []
         lacking = []
         for plan in counted:
@@ -270,7 +270,7 @@ class PlannedCalls(Judgment):
     def _add_starting(self, starting: list[ToolCall], plan: PlannedCall) -> None:
         """Add the call to `starting` if it will start without approval and is not a duplicate.
 
-        Costs a query if the run has seen the signature before.
+        Makes a query if the run has seen the signature before.
         """
         if plan.permission is Permission.AUTO and not self._is_repeated(plan.row, starting):
             starting.append(plan.row)

@@ -102,8 +102,8 @@ def _identify(run: Run, step: NextStep) -> tuple[int, bool]:
 
 
 def _keep(lease: Lease, step: NextStep, received: UnrecordedResponse, count: CountUsage) -> None:
-    """Store the response in a transaction that decides no next step, because the driver has
-    failed."""
+    """Store the response in a transaction that does not decide the next step, because the driver
+    has failed."""
     response, context = received.response, received.context
     with lease.transaction() as tx:
         run = tx.run

@@ -33,12 +33,13 @@ UNSUCCESSFUL = (RunStatus.FAILED, RunStatus.CANCELLED)
 """The statuses of a run for which side work is useless."""
 _MUST_STOP = Q(cancel_requested_at__isnull=False) | ~Q(stopped_because="")
 _IS_STOPPED = Q(organization__stopped_at__isnull=False) | Q(employee__stopped_at__isnull=False)
-"""Matches runs whose organization or employee is stopped; the row of an ended run does not record
-this."""
+"""The condition for runs whose organization or employee is stopped; the row of an ended run does
+not record this."""
 
 
 class LeaseLost(Exception):
-    """Another worker may drive this run, so the driver must stop at once and write nothing more."""
+    """Another worker may drive this run, so the driver must stop immediately and must not write
+    anything more."""
 
 
 @dataclass(eq=False)
@@ -288,8 +289,8 @@ class _Heartbeat(threading.Thread):
                     give_back(lost)
                     self.remove(lost)
                 if failure.outage:
-                    # Each further attempt could take as long, and valid leases need renewal
-                    # meanwhile.
+                    # Each further attempt could take as long, and valid leases must be renewed in
+                    # the meantime.
                     break
             connection.close()
 

@@ -125,7 +125,8 @@ def _choose_action(tx: Transaction, unfinished: set[str]) -> Action | None:
 
 def _may_start_approved(tx: Transaction) -> bool:
     """Return True if an approved call is due and not withheld. If only held calls are left, release
-    those whose earlier calls have ended. False for asks, whose agents act themselves."""
+    those whose earlier calls have ended. Return False for asks, because their agents act
+    themselves."""
     first = None if tx.run.origin == Origin.ASK else STARTABLE_CARD.fetch_one(tx.run.pk)
     return first is not None and (first.card.after_id is None or release_held_calls(tx))
 

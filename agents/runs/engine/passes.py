@@ -55,9 +55,9 @@ from tools.contract import ErrorCode, ToolError
 from tools.toolbox.permissions import Permission
 
 MAX_THOUGHT = 100_000
-"""The most characters of a model's reasoning that are stored."""
+"""The maximum length, in characters, of the stored reasoning of a model."""
 MAX_SHOWN_THOUGHT = 8_000
-"""The most characters of a model's reasoning in an event."""
+"""The maximum length, in characters, of a model's reasoning in an event."""
 
 
 @dataclass(frozen=True)
@@ -219,8 +219,8 @@ def record_pass(lease: Lease, step: NextStep, received: ReceivedResponse) -> Rec
     answer.
 
     If the rules have changed since the calls were judged, the calls are judged and previewed again,
-    outside the transaction, and recording is retried. After a few rounds, or if the run may start
-    nothing, the calls are recorded by the current rules without another preview.
+    outside the transaction, and recording is retried. After a few rounds, or if the run must not
+    start anything, the calls are recorded by the current rules without another preview.
     """
     recorded = None
     try:

@@ -1,7 +1,8 @@
 """Hold a call that a standing grant approved until the earlier writes, and the earlier calls that
 wait for people or other calls, have succeeded (step 3 of a run).
 
-Earlier calls are those of its own pass and, in a delegated run, those before the delegation.
+The earlier calls are the calls of its own pass and, in a delegated run, also the calls before the
+delegation.
 """
 
 from __future__ import annotations
@@ -66,10 +67,11 @@ class _PassCall(NamedTuple):
 
 
 class HoldingCalls(NamedTuple):
-    """The calls that were planned before a call and that hold it.
+    """The earlier calls that hold a call.
 
     Attributes:
-        awaited: the id of the first call that has not ended; None if all have, or if one failed.
+        awaited: the id of the first call that has not ended; None if all of them have ended, or if
+            one failed.
         failed: the `failure` of the first call that has one; empty if there is none.
     """
 
@@ -78,8 +80,8 @@ class HoldingCalls(NamedTuple):
 
 
 def find_holding_calls(run: Run, calls: Sequence[ToolCall]) -> list[HoldingCalls]:
-    """Find the calls that hold each of these calls of a run. Costs a query for each pass of which
-    more than the first call is given, and two for each delegation above the run."""
+    """Find the calls that hold each of these calls of a run. Makes one query for each pass from
+    which a call other than the first is given, and two for each delegation above the run."""
     numbers = {call.pass_number for call in calls if call.index > 0}
     loaded = {number: _load_pass(run.pk, number) for number in numbers}
     above = _list_before_delegations(run) if calls else []
@@ -92,8 +94,8 @@ def find_holding_calls(run: Run, calls: Sequence[ToolCall]) -> list[HoldingCalls
 
 
 def hold(card: Approval, awaited: int | None) -> None:
-    """Let an approved card wait until the call `awaited` has ended, when its validity begins; the
-    caller saves the card."""
+    """Let an approved card wait until the call `awaited` has ended; the card's validity begins only
+    then. The caller saves the card."""
     if awaited is not None:
         card.after_id, card.valid_until = awaited, None
 
@@ -102,7 +104,7 @@ def release_held_calls(tx: Transaction) -> bool:
     """Release the run's held calls whose earlier calls have ended, and let the others wait for the
     next one; return True if a call was released.
 
-    A call is released after a failure too: its start then asks a person.
+    A call is also released if an earlier call failed: when it starts, a person is asked.
     """
     approved = Approval.objects.filter(run_id=tx.run.pk, status=ApprovalStatus.APPROVED)
     held = list(approved.filter(after__isnull=False).select_related("tool_call"))
@@ -140,7 +142,7 @@ def _judge_order(earlier: Sequence[_PassCall]) -> HoldingCalls:
 
 def _list_before_delegations(run: Run) -> list[_PassCall]:
     """List the calls planned before the delegations that led to this run; those of the first run
-    come first. A delegation that has succeeded no longer counts: a person continued the run."""
+    come first. A delegation that has succeeded is ignored, because a person continued the run."""
     found: list[_PassCall] = []
     above = run.parent_call_id
     while above is not None:
@@ -155,8 +157,8 @@ def _list_before_delegations(run: Run) -> list[_PassCall]:
 
 
 def _list_earlier(calls: Mapping[int, _PassCall], pk: int) -> list[_PassCall]:
-    """List the calls that hold this one, in the order in which they were planned, without the
-    recipes that it is a step of."""
+    """List the calls that hold this one, in the order in which they were planned, except the
+    recipes of which it is a step."""
     mine = _build_path(calls, pk)
     paths = {each: _build_path(calls, each) for each in calls}
     return [
@@ -167,8 +169,8 @@ def _list_earlier(calls: Mapping[int, _PassCall], pk: int) -> list[_PassCall]:
 
 
 def _build_path(calls: Mapping[int, _PassCall], pk: int | None) -> tuple[int, ...]:
-    """Return the indexes of the calls that lead to this one, from the model's own; sorted, they are
-    the order in which the calls were planned."""
+    """Return the indexes of the calls that lead to this one, beginning with the model's own call.
+    Calls sorted by these paths are in the order in which they were planned."""
     path: tuple[int, ...] = ()
     while pk is not None:
         found = calls[pk]

@@ -26,8 +26,8 @@ Ended: TypeAlias = Mapping[int, Objection]
 
 @dataclass(frozen=True)
 class AskingCard:
-    """A card that needs an approval, stored or not, with its call, its run and the current version
-    of the tool.
+    """A card that needs an approval, whether it is stored or not, with its call, its run and the
+    current version of the tool.
 
     Attributes:
         run: the run, with its organization loaded.
@@ -113,8 +113,8 @@ class Preapprover(Protocol):
 
 
 class Nobody:
-    """The preapprover of an installation without one: it approves nothing, and lets no preapproved
-    call start."""
+    """The preapprover of an installation without one: it never approves a card, and never lets a
+    preapproved call start."""
 
     def load_in_force(self, _run: Run, /) -> list[ReadGrant]:
         return []

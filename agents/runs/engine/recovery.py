@@ -106,9 +106,9 @@ def record_late_effect(tx: Transaction, call: ToolCall, epoch: int, result: Tool
     """Record that a call marked as not done did happen, and create a card for acknowledging
     it.
 
-    The call's status and tool message stay unchanged. Return False if the report does not count: it
-    is no success, the call has not failed, a late effect is already recorded, or the call was
-    executed in another epoch.
+    The call's status and tool message stay unchanged. Return False if the report is ignored: it
+    does not report a success, the call has not failed, a late effect is already recorded, or the
+    call was executed in another epoch.
     """
     again = _find_repeats(call)
     late_effect = {

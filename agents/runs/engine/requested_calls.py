@@ -52,9 +52,9 @@ from tools.toolbox.isolation import run_isolated
 from tools.toolbox.permissions import Permission, Verdict
 
 MAX_CALL_DEPTH = 3
-"""The most levels of nested calls; a call that the model requested has depth 0."""
+"""The maximum depth of nested calls; a call that the model requested has depth 0."""
 _MAX_REPEATS = 2
-"""The most repeats of a call after a temporary failure."""
+"""The maximum number of times that a call is repeated after a temporary failure."""
 _WAITS = (EventType.RUN_WAITING, EventType.RUN_NEEDS_ATTENTION)
 _REPEATABLE_STATUSES = (CallStatus.EXPIRED, CallStatus.CANCELLED, CallStatus.DUPLICATE)
 _REPEATABLE_ERRORS = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.RATE_LIMITED, ErrorCode.OUTCOME_UNKNOWN)
@@ -432,8 +432,8 @@ def _is_still_valid(found: list[ToolCall]) -> bool:
 
 
 def _is_outdated(call: ToolCall) -> bool:
-    """Return True if an identical call may have another result now: a message, a wait or a write
-    has come since this call ended."""
+    """Return True if an identical call may now have a different result, because a message, a wait
+    or a write has followed since this call ended."""
     if _has_event_after(call, (EventType.MESSAGE_ADDED,)):
         return True
     if call.status == CallStatus.DENIED:
@@ -462,7 +462,7 @@ def _get_error_code(call: ToolCall) -> str:
 
 
 def is_volatile(call: ToolCall) -> bool:
-    """Return True if the call's tool is volatile. Identical calls of a volatile tool never count as
+    """Return True if the call's tool is volatile. Identical calls of a volatile tool are never
     duplicates."""
     tool = find_call_tool(call)
     return tool is not None and tool.volatile

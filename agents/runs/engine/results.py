@@ -94,8 +94,8 @@ def publish_result(
 
 
 def keep_provenance(call: ToolCall, result: ToolResult) -> None:
-    """Remember the values from outside that a successful call stored; every way to settle a call
-    must do this."""
+    """Remember the values from outside that a successful call stored; every function that settles a
+    call must call this."""
     if call.provenance and result.success:
         remember_outside_values(call, load_toolbox(call.organization_id))
 
@@ -127,6 +127,6 @@ def end_unexecuted(tx: Transaction, call: ToolCall, status: CallStatus, error: T
 
 
 def reject(tx: Transaction, call: ToolCall, error: ToolError) -> None:
-    """Reject a call that may not start, and publish that."""
+    """Reject a call that may not start, and publish the rejection."""
     if end_unexecuted(tx, call, CallStatus.REJECTED, error):
         tx.publish(ToolRejected.of(call, error))

@@ -64,7 +64,8 @@ from tools.toolbox.param_values import write_params
 from tools.toolbox.permissions import find_refusal
 
 MAX_DELEGATION_DEPTH = 3
-"""The most delegations in a row: a person's task has depth 0, and each delegation adds one."""
+"""The maximum number of delegations in a row: a person's task has depth 0, and each delegation adds
+one."""
 MAX_OPEN_CHILDREN = 5
 LONGEST_QUESTION = 4_000
 LONGEST_TASK = 20_000
@@ -165,7 +166,7 @@ def _ask_question(tx: Transaction, call: ToolCall, question: Question) -> None:
 
 
 def _delegate(tx: Transaction, call: ToolCall, delegation: Delegation) -> None:
-    """Start the colleague's run, which sees nothing of this run except the task."""
+    """Start the colleague's run, which does not see anything of this run except the task."""
     parent, colleague = tx.run, _find_colleague(tx, delegation.employee)
     task = make_storable(delegation.task).strip()
     if not task or len(task) > LONGEST_TASK:
@@ -250,8 +251,8 @@ def _list_employees_above(run: Run) -> set[int]:
 def _choose_deadline(
     parent_deadline: datetime | None, now: datetime, minutes: int | None
 ) -> datetime | None:
-    """Return the deadline of a child run: its employee's own, but not later than the parent's; None
-    if neither has one."""
+    """Return the deadline of a child run: the deadline of its employee, but not later than the
+    parent's; None if there is no deadline."""
     own = now + timedelta(minutes=minutes) if minutes else None
     return min((at for at in (parent_deadline, own) if at is not None), default=None)
 
@@ -266,7 +267,7 @@ def collect_delegate_results(run_id: int, wait: bool = True) -> bool:
     return False if there are none.
 
     Raises:
-        Run.DoesNotExist: without `wait`, the run is locked.
+        Run.DoesNotExist: `wait` is False and the run is locked.
     """
     answered = _find_delegated_calls(run_id).filter(child_run__status__in=ENDED)
     if not answered.exists():

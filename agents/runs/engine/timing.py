@@ -10,16 +10,17 @@ from django.conf import settings
 MAX_PROVIDER_TRIES = 6
 MAX_CRASHES = 5
 MAX_ATTEMPTS = 3
-"""The most attempts at a read or a draft if workers are lost."""
+"""The maximum number of attempts at a read or a draft if workers are lost."""
 MAX_DRIFTS = 3
 """The number of cards of a call that may become outdated before the call fails."""
 MAX_OPEN_CARDS = 20
 MAX_OPEN_TICKETS = 100
-"""The most open cards of a run, and the most open tickets of a remote agent's key."""
+"""The maximum number of open cards in the run of a remote agent, and of open tickets of the agent's
+key."""
 MAX_DENIED_PASSES = 3
 """The number of passes in a row with denied cards of one tool after which the run ends."""
 MAX_GRACE_S = 60
-"""The most seconds in which an approval can be undone."""
+"""The maximum number of seconds for which an approval can be undone."""
 _CLOCK_ID: int | None = getattr(time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None))
 """The id of a clock that also runs while a Linux or macOS computer sleeps; None if the system has
 no such clock. In a paused virtual machine, the clock may stop."""
@@ -33,7 +34,7 @@ def clock_s() -> float:
 @dataclass(frozen=True)
 class Timing:
     """Durations, in seconds if the name ends with `_s`; `scale` multiplies most of them, but not
-    the time that people and agents have."""
+    the time limits for people and agents."""
 
     scale: float = 1.0
 
@@ -55,7 +56,8 @@ class Timing:
 
     @property
     def poll_s(self) -> float:
-        """Seconds between a worker's polls for due runs that the queue has not delivered."""
+        """The number of seconds between a worker's polls for due runs that the queue has not
+        delivered."""
         return 1 * self.scale
 
     @property

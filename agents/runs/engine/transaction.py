@@ -71,9 +71,9 @@ class Transaction:
 
     Attributes:
         now: the database's time when the run was locked.
-        inbox_changed: to be set if a card is created or closed.
-        step_continues: to be set in the middle of a step, such as while calls execute, so that no
-            next step is decided.
+        inbox_changed: set by the block if a card is created or closed.
+        step_continues: set by the block in the middle of a step, such as while calls execute, so
+            that no next step is decided.
         next_step: decided on exit if the transaction is a driver's.
         locked_counts: the tools whose calls no other run of the employee can count until the
             commit.
@@ -114,7 +114,7 @@ class Transaction:
         self.run.lease_expires_at = None
 
     def requeue(self) -> None:
-        """Release the lease and put the run into the queue, due at once."""
+        """Release the lease and put the run into the queue, due immediately."""
         self.release_lease()
         self.run.status = RunStatus.QUEUED
         self.run.next_wake_at = None

@@ -80,8 +80,8 @@ def show_unknown_card(tx: Transaction, call: ToolCall, outcome: UnknownOutcome) 
 
 
 def close_unknown_card(call: ToolCall, reason: str, by: User | None = None) -> None:
-    """Close the card of an unknown outcome, which a person has resolved or the executor has
-    reported."""
+    """Close the card of an unknown outcome after a person has resolved the outcome or the executor
+    has reported it."""
     Approval.objects.filter(
         tool_call=call, kind=ApprovalKind.UNKNOWN, status=ApprovalStatus.PENDING
     ).update(status=ApprovalStatus.CANCELLED, reason=reason, decided_by=by, decided_at=Now())

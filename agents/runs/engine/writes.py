@@ -219,8 +219,8 @@ def _record_outcome(lease: Lease, due: ApprovedCall, done: executor.FinishedCall
 def _suspend_write(
     tx: Transaction, call: ToolCall, wait: Suspend, done: executor.FinishedCall
 ) -> None:
-    """Suspend an approved call that waits for an answer or a colleague; if it was given up
-    meanwhile, record that it did nothing."""
+    """Suspend an approved call that waits for an answer or a colleague; if it was given up in the
+    meantime, record its result as a late report."""
     epoch = tx.run.lease_epoch
     try:
         suspend(tx, call, wait, done.duration_ms)

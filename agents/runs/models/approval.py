@@ -75,14 +75,14 @@ class Approval(models.Model):
             `tools.toolbox.rulings`; None if there were no rules.
         broke_glass: True if an admin approved the card alone in an emergency, although approval
             rules needed other people.
-        shown_marks: the marks that stood on the card when a person decided it or when it expired;
-            see `agents.approvals.warnings.card_marks.Mark`. The card of an unknown outcome has
-            those of the decided card. None for other cards.
+        shown_marks: the marks on the card when a person decided it or when it expired; see
+            `agents.approvals.warnings.card_marks.Mark`. The card of an unknown outcome has the same
+            marks as the decided card. None for other cards.
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start; None while it waits for
             `after`.
         after: the earlier call that must end before this call starts, because a standing grant
-            approved this call; it may be in the delegating run. None if there is none.
+            approved this call; it may be in the delegating run. None if this call need not wait.
     """
 
     organization = models.ForeignKey(
@@ -222,7 +222,7 @@ class Approval(models.Model):
     @property
     def decider(self) -> str:
         """The name of the person who decided, or of the standing grant with its creator; empty if
-        there is neither."""
+        nobody has decided."""
         return name_decider(
             self.decided_by.get_username() if self.decided_by else "", self.standing_grant_id
         )
@@ -232,8 +232,8 @@ class WithheldBulk(models.Model):
     """A bulk approval that was undone, so that none of its calls starts.
 
     Every start of a call reads this row under the run's lock, so the approvals need not be changed
-    at once; their cards are then renewed one by one. The row stays, so that a late approval of the
-    same bulk does not start a call either.
+    immediately; their cards are then renewed one by one. The row is kept, so that a late approval
+    of the same bulk does not start a call either.
 
     Attributes:
         user: the person who approved the bulk and has undone it.
@@ -270,12 +270,12 @@ class WithheldBulk(models.Model):
 
 
 class Vote(models.Model):
-    """A person's approval of a card under an approval rule; a single approver casts no vote.
+    """A person's approval of a card under an approval rule; a single approver does not cast a vote.
 
     Attributes:
         deputy_for: the person on whose behalf the vote was cast; None if it is the voter's own.
-        decision_id: the id of the voter's request; if the voter repeats the request, no second vote
-            is cast.
+        decision_id: the id of the voter's request; if the voter repeats the request, the vote is
+            not cast twice.
         bulk_id: the bulk approval that the vote is part of; undoing the bulk withdraws the vote.
         withdrawn_at: the time from which the vote no longer counts; None while it counts.
     """
@@ -311,8 +311,7 @@ class Vote(models.Model):
 
     @classmethod
     def select_cast(cls) -> models.QuerySet["Vote"]:
-        """Select the votes that were withdrawn neither separately nor with their bulk, the oldest
-        first."""
+        """Select the votes that were not withdrawn, separately or with their bulk, oldest first."""
         withheld = _find_withheld("approval__organization_id", "voter_id")
         return cls._default_manager.filter(~withheld, withdrawn_at=None).order_by("pk")
 

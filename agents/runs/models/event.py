@@ -57,8 +57,8 @@ AWAITED = frozenset(
         *(EventType.QUESTION_ASKED, EventType.QUESTION_ANSWERED, EventType.RUN_NEEDS_ATTENTION),
     }
 )
-"""The types that people and other systems wait for. Readers get a hint to read such events at once;
-they read other events within seconds."""
+"""The types that people and other systems wait for. Readers get a hint to read these events
+immediately; they read other events within seconds."""
 
 
 class Event(models.Model):
@@ -80,8 +80,8 @@ class Event(models.Model):
 
 
 def brief_params(params: dict[str, Any]) -> tuple[dict[str, Any], bool | None]:
-    """Return the params for an event, with None; if they exceed 4 KB, return no params, with
-    True."""
+    """Return the params for an event and None; if the params exceed 4 KB, return an empty dict and
+    True instead."""
     return ({}, True) if len(canonical_json(params).encode()) > MAX_DATA_BYTES else (params, None)
 
 

@@ -41,8 +41,8 @@ def judge_outcome(kinds: Iterable[CallKind]) -> Outcome:
 
 
 def _asks_for_change(call: CallKind) -> bool:
-    """Return True if the call was to change something; a call whose card was denied or expired
-    always counts."""
+    """Return True if the call requested a change; this is always assumed if its card was denied or
+    expired."""
     return call.status in REFUSED or (call.level != READ and call.child_outcome != Outcome.ANSWERED)
 
 

@@ -1,5 +1,5 @@
-"""The model of values from outside that an employee stored in the organization's own data; they
-still count as from outside."""
+"""The model of values from outside that an employee stored in the organization's own data; they are
+still treated as values from outside."""
 
 from django.db import models
 from django.db.models.functions import Now

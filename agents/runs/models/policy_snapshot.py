@@ -11,8 +11,8 @@ class PolicySnapshot(models.Model):
 
     Attributes:
         hash: the SHA-256 of `rules`, by which passes name the snapshot.
-        rules: canonical JSON of `tools.toolbox.snapshots.RecordedRules`, as text, so that no
-            database changes a number.
+        rules: canonical JSON of `tools.toolbox.snapshots.RecordedRules`, stored as text, because a
+            database might change numbers in JSON.
     """
 
     organization = models.ForeignKey(

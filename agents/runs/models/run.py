@@ -56,14 +56,14 @@ class ExitReason(models.TextChoices):
 
 
 class Outcome(models.TextChoices):
-    """The result of a run, in a word, so that a run that did nothing never looks successful."""
+    """The result of a run in one word, so that a run that did nothing never looks successful."""
 
     DONE = "done", "Succeeded"
     """The run created or changed something, and its last changes were not denied."""
     ANSWERED = "answered", "Answered"
     """The run read data and requested no changes."""
     UNCHANGED = "unchanged", "Finished without changes"
-    """The run used no tool successfully, or none of its changes was made."""
+    """No tool call of the run succeeded, or none of its changes were made."""
     PARTLY_DENIED = "partly_denied", "Partly denied"
     """The run changed something, but some of its last changes were denied or expired."""
     DENIED = "denied", "Denied"
@@ -71,11 +71,11 @@ class Outcome(models.TextChoices):
 
 
 SCHEDULE_REQUEST_PREFIX = "schedule:"
-"""The start of the client request ids of runs that a schedule started."""
+"""The prefix of the client request ids of runs that a schedule started."""
 TRIGGER_REQUEST_PREFIX = "trigger:"
-"""The start of the client request ids of runs that a trigger started."""
+"""The prefix of the client request ids of runs that a trigger started."""
 ASK_REQUEST_PREFIX = "ask:"
-"""The start of the client request ids of asks."""
+"""The prefix of the client request ids of asks."""
 
 
 class Origin(models.TextChoices):
@@ -102,16 +102,16 @@ class Run(models.Model):
         correlation_id: the id of the request that started the run, or of the parent run; empty if
             there is none.
         parent, parent_call: for a delegated task, the delegating run and its suspended call.
-        outcome: the outcome at the last end of the run; empty before the first end.
-        stopped_because: the reason why nothing of the run may start, such as a stopped employee;
+        outcome: the outcome when the run last ended; empty before it ends for the first time.
+        stopped_because: the reason why no call of the run may start, such as a stopped employee;
             empty if the run is not stopped.
         session: the data that the run's tools share.
         cost_micros: the cost of the model's responses, in millionths of the organization's
             currency.
         estimated_tokens: the tokens that are estimated, because the model server has not reported
             them.
-        unusable_ms: the time that the model spent on unusable responses; the time for passes is in
-            their rows.
+        unusable_ms: the time that the model spent on unusable responses; the rows of passes have
+            the time of usable ones.
         kept_answer: a response whose pass could not be recorded, for the next driver; its usage is
             already counted.
     """
@@ -257,8 +257,8 @@ class Message(models.Model):
     """A person's message to the run; the task is number 1.
 
     Attributes:
-        client_message_id: the sender's own id for the message, so that a repeated request adds no
-            second message.
+        client_message_id: the sender's own id for the message, so that a repeated request does not
+            add the message twice.
     """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="messages", db_index=False)
@@ -296,12 +296,12 @@ class Pass(models.Model):
         thought: the text between <think> tags, which is never sent back.
         cut_off: the reason why the answer is incomplete; empty if it is complete.
         messages_upto: the number of the last message in the request.
-        closing: True if the request was for an answer without calls.
+        closing: True if the request asked for an answer without calls.
         snapshot: the hash of the policy snapshot by which the pass's calls were judged when they
             were recorded; calls that were judged again later, or that another call made, name their
             own snapshot in `ToolCall.judgment`.
         cached_tokens: the input tokens that the server had in its cache.
-        usage_estimated: True until the model server reports the real tokens; nothing else in the
+        usage_estimated: True until the model server reports the actual tokens; no other part of the
             row ever changes.
     """
 

@@ -55,12 +55,12 @@ class ToolCall(models.Model):
         model_params: the model's params, if a person edited them; otherwise None.
         params: the validated params with defaults: the card shows exactly the values with which the
             tool runs.
-        params_hash: the hash of the params when they were sealed; a record only, with which nothing
-            is compared.
+        params_hash: the hash of the params when they were sealed; only a record, which is never
+            compared with anything.
         signature: SHA-256 of `toolName::canonical JSON of params`.
         content: the tool message for the model, set when the call ends.
         finished_seq: the number of the event that ended the call, for finding later events.
-        drifts: the number of the call's cards that became outdated before its start.
+        drifts: the number of the call's cards that became outdated before the call started.
         why: the verdict's reason.
         judgment: the verdict with its causes and the facts that it used, as
             `tools.toolbox.Verdict.as_json`; `snapshot` is the hash of the verdict's policy snapshot
@@ -70,7 +70,7 @@ class ToolCall(models.Model):
             because the call needed no approval and no limit refers to provenance.
         late_effect: set if the call was marked as not done and its executor later reported a
             success: `reported_at`, the `result`, and `done_again_by`, the ids of later calls that
-            may have done the same. Nothing else changes.
+            may have done the same. A late effect changes nothing else in the row.
     """
 
     organization = models.ForeignKey(

@@ -44,8 +44,8 @@ def _select_due_runs() -> QuerySet[Run]:
 
 
 def _select_unhinted_runs() -> QuerySet[Run]:
-    """Select due runs without a recent hint; a hint in the future does not count, because the clock
-    was set back since."""
+    """Select due runs without a recent hint; a hint in the future is ignored, because the clock has
+    been set back since then."""
     is_forgotten = (
         Q(hinted_at=None) | Q(hinted_at__lt=Now() - timing().hint_interval) | Q(hinted_at__gt=Now())
     )
@@ -74,7 +74,8 @@ def _select_startable_runs() -> QuerySet[Run]:
 
 
 def _select_runs_with_wrong_stop() -> QuerySet[Run]:
-    """Select unfinished runs whose `stopped_because` does not yet match the stop or its end."""
+    """Select unfinished runs whose `stopped_because` does not yet show that a stop began or
+    ended."""
     is_stopped = Q(organization__stopped_at__isnull=False) | Q(employee__stopped_at__isnull=False)
     knows = ~Q(stopped_because="")
     return Run.objects.filter(IS_UNFINISHED, is_stopped & ~knows | ~is_stopped & knows).order_by(
@@ -83,7 +84,8 @@ def _select_runs_with_wrong_stop() -> QuerySet[Run]:
 
 
 def _select_answered_calls() -> QuerySet[ToolCall]:
-    """Select suspended calls whose child run has ended, but whose result was not collected yet."""
+    """Select suspended calls whose child run has ended, but whose result has not been collected
+    yet."""
     open_ = ToolCall.objects.exclude(status__in=TERMINAL_CALLS).filter(status=CallStatus.SUSPENDED)
     return open_.filter(child_run__status__in=ENDED).order_by("run_id").distinct()
 
@@ -99,7 +101,7 @@ def _select_orphaned_runs(status: RunStatus) -> QuerySet[Run]:
     rows = Run.objects.filter(
         ~Exists(had_ended), parent_call__status=CallStatus.CANCELLED, cancel_requested_at=None
     )
-    # Every parked run has an open call, so this condition leaves none of them out.
+    # Every parked run has an open call, so this condition does not exclude any of them.
     if status in PARKED:
         open_calls = ToolCall.objects.exclude(status__in=TERMINAL_CALLS)
         rows = rows.filter(pk__in=open_calls.values("run_id"))
@@ -128,7 +130,7 @@ DUE_SCHEDULES = compile_ids(_select_due_schedules)
 
 
 class ObservedLease(NamedTuple):
-    """A lease as it was between two renewals, each of which changes it."""
+    """A lease as it was when observed; every renewal changes it."""
 
     run_id: int
     owner: str
@@ -136,7 +138,7 @@ class ObservedLease(NamedTuple):
     expires_at: datetime
 
     def is_held_by(self, run: Run) -> bool:
-        """Return True if the run still has this lease and it was not renewed."""
+        """Return True if the run still has this lease, and it has not been renewed since."""
         mine = (run.pk, run.lease_owner, run.lease_epoch, run.lease_expires_at)
         return run.status == RunStatus.RUNNING and mine == tuple(self)
 

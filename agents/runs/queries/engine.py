@@ -1,5 +1,5 @@
-"""The compiled queries of a driver, for the run, its calls, passes and approved cards, and the
-permissions."""
+"""The compiled queries with which a driver loads the run, its calls, passes and approved cards, and
+the permissions."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -52,7 +52,7 @@ DUE_RUN = CompiledQuery(
     now=Now(),
 )
 """The query for a run that is due. A cancelled run that a leaving worker requeued is due, too,
-because its next driver ends it."""
+because a driver must end it."""
 
 
 class RunWithPeople(NamedTuple):
@@ -173,8 +173,8 @@ def _select_startable() -> QuerySet[Approval]:
 
 
 class StartableCard(NamedTuple):
-    """An approved card whose call may start, or waits for nothing but an earlier call, with the
-    call and the person who decided."""
+    """An approved card whose call may start or only waits for an earlier call, with the call and
+    the person who decided."""
 
     card: Approval
     call: ToolCall
@@ -193,7 +193,7 @@ STARTABLE_CARD = CompiledQuery(
     decided_by=ModelColumns(User, "decided_by__"),
 )
 """The query for the run's first approved card whose grace period is over and that is not withheld;
-one that waits for an earlier call comes last."""
+cards that wait for an earlier call come last."""
 
 STILL_APPROVED = CompiledQuery(
     IdRow, lambda card_id: _select_startable().filter(pk=card_id).order_by()

@@ -149,8 +149,7 @@ def _list_cards(kind: ApprovalKind) -> QuerySet[Approval]:
 
 
 def _count(rows: QuerySet[Any, Any], key: str = "run_id") -> Coalesce:
-    """Return an expression for the number of rows of a subquery whose rows all have the same
-    key."""
+    """Return an expression that counts the rows of a subquery, which must all have the same key."""
     return Coalesce(
         Subquery(rows.order_by().values(key).annotate(number=Count("pk")).values("number")), 0
     )

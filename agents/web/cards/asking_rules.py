@@ -52,7 +52,7 @@ class AskingReasons:
     Attributes:
         notice: a reason besides the rules, such as a change since the earlier card; if there are no
             rules, the whole reason.
-        rules: the rules that need an approval; empty for a call without stored causes.
+        rules: the rules that require approval; empty for a call without stored causes.
     """
 
     notice: str

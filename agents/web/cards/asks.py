@@ -20,8 +20,8 @@ from tools.toolbox.asked_actions import find_asked_action
 
 MAX_EARLIER_ASKS = 5
 SILENT_AFTER = timedelta(seconds=90)
-"""The time without a poll by the agent after which the card reports the silence; the hook polls
-every 25 s."""
+"""The time without a poll by the agent after which the card reports that the agent is silent; the
+hook polls every 25 s."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def load_ask_notes(call: ToolCall) -> AskNotes | None:
         .select_related("key")
         .order_by("-pk")[: MAX_REFUSED * MAX_EARLIER_ASKS]
     )
-    # Keep each key's newest refusal, so that no key's refusals hide those of another.
+    # Keep each key's newest refusal, so that the refusals of one key do not hide those of another.
     newest = list({one.key_id: one for one in reversed(refused)}.values())[:MAX_EARLIER_ASKS]
     noted = [(one, find_params_marks(call.organization_id, one.params)) for one in newest]
     is_silent = call.status == CallStatus.AWAITING_APPROVAL and ask.is_silent

@@ -130,8 +130,8 @@ class Card(OfAgents):
 
     @property
     def is_late_effect(self) -> bool:
-        """True if a call that was marked as not done did happen, and nobody has acknowledged this
-        yet."""
+        """True if a call took effect although it was marked as not done, and nobody has
+        acknowledged this yet."""
         return self.is_unknown and self.call.late_effect is not None
 
     @cached_property
@@ -286,7 +286,7 @@ class Card(OfAgents):
 
     @cached_property
     def chip_ids(self) -> dict[str, str]:
-        """The id of the first target, by its name as the sentence shows it."""
+        """The id of the first target, keyed by the target's name as the sentence shows it."""
         return {
             format_name(target.label).strip("*"): target.id
             for target in self.effect.first_targets[:1]
@@ -387,8 +387,8 @@ def load_cards(
     """Build the card of each approval, in the same order. All approvals belong to one organization,
     and have their call and run loaded.
 
-    The number of queries does not depend on the number of cards, except for the surroundings of
-    waiting cards.
+    The number of queries does not depend on the number of cards, except for the further facts
+    around waiting cards.
 
     Args:
         all_targets: see `Card`.

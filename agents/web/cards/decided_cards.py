@@ -1,4 +1,4 @@
-"""Cards of the history: decided approvals with their outcomes, loaded for a whole page at once."""
+"""Cards of the history: decided approvals with their outcomes, loaded together for a whole page."""
 
 from __future__ import annotations
 

@@ -32,13 +32,13 @@ Path = tuple[str, ...]
 
 
 class Words(str):
-    """Gadget's own words in place of a value, shown without a value's frame."""
+    """Gadget's own words in place of a value, shown without the frame of a value."""
 
     __slots__ = ()
 
 
 NOT_CHANGED = Words("not changed")
-"""Stands in place of the new value of a field that the call leaves unchanged."""
+"""The words that replace the new value of a field that the call leaves unchanged."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,12 @@ class Change:
 
     @property
     def is_emptied(self) -> bool:
-        """True if the change removes the value and leaves none."""
+        """True if the change removes the value without a replacement."""
         return self.after in EMPTY and self.before not in EMPTY
 
     @property
     def short_value(self) -> str:
-        """The new value as text; without one, the old value."""
+        """The new value as text or, if there is none, the old value."""
         return format_json_value(self.before if self.after in EMPTY else self.after)
 
     @cached_property
@@ -119,7 +119,7 @@ def find_differences(old: Approval, new: Approval) -> list[Change]:
     """List at most 20 differences: first in the params, then in the effect where the params do not
     explain them. If there are more, the last entry says how many.
 
-    If the two cards show the same, but something else about a target differs, one entry says so.
+    If the two cards look the same, but something else about a target differs, one entry says so.
     """
     params = list(_compare_params(old, new))
     param_changes = {
@@ -202,7 +202,7 @@ def _are_alike(lists: Sequence[Sequence[Change]]) -> bool:
 
 
 def _compare_missing_previews(old: Approval, new: Approval) -> Iterator[Change]:
-    """Compare two effects of which at least one has no preview."""
+    """Compare two effects if at least one of them has no preview."""
     was, is_now = get_preview(old).get("problem"), get_preview(new).get("problem")
     if get_preview(new).get("effect") == REFUSED:
         yield Change(

@@ -18,7 +18,7 @@ LONG_TEXT_LENGTH = 80
 MAX_DEPTH = 4
 MAX_FIELDS = 500
 MAX_REFERENCES = 8
-"""The most references to follow, because references can form a cycle."""
+"""The maximum number of references to follow, because references can form a cycle."""
 SIMPLE_KINDS = {"string": "text", "integer": "whole", "number": "number"}
 COMPLAINT = re.compile(
     r"The '(?P<name>[^']*)' parameter is (?:(?P<missing>required)\.|invalid: (?P<detail>.*) \(given: .*\)\.)",
@@ -106,8 +106,8 @@ def find_field_key(fields: Iterable[FormField], key: str) -> str:
 def find_problems(
     fields: Iterable[FormField], refusal: InvalidFieldText | Invalid
 ) -> dict[str, str]:
-    """Return the refusal's text by the key of the field that it is about; an empty key means the
-    whole form."""
+    """Return the refusal's text by the key of the field that it is about; an empty key stands for
+    the whole form."""
     if isinstance(refusal, InvalidFieldText):
         return {refusal.key: refusal.detail}
     key = find_field_key(fields, refusal.extra["field"].removeprefix("params."))
@@ -257,7 +257,7 @@ def _list_choices(schema: Mapping[str, Any], kind: str) -> tuple[str, ...]:
 
 
 def _remove_null(schema: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-    """Return the schema without its alternative null, and True if the schema had this
+    """Return the schema without the alternative null, and True if the schema had this
     alternative."""
     type_ = schema.get("type")
     if isinstance(type_, list):

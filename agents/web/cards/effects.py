@@ -35,7 +35,7 @@ class AffectedTarget:
 
     @property
     def changes(self) -> list[Change]:
-        """The changes of all values, also of folded ones."""
+        """The changes of all values, including folded ones."""
         return self.values.changes
 
 
@@ -47,7 +47,7 @@ class Effect:
         nouns: the words for one target and for several.
         shows_all: True to show all targets, not only the first 250.
         lists_requests: True if the targets are the requests that the call sends.
-        folding: what the card shows at once.
+        folding: the values that the card shows unfolded.
         params: the values of the request, which are shown if there is no preview.
     """
 
@@ -93,7 +93,7 @@ class Effect:
 
     @property
     def target_label(self) -> str:
-        """The label of a single target; empty for none and for several."""
+        """The label of the target if there is exactly one; otherwise empty."""
         return (
             str(self._targets[0].get("label", ""))
             if len(self._targets) == 1 and not self.has_no_preview
@@ -107,7 +107,7 @@ class Effect:
 
     @cached_property
     def first_targets(self) -> list[AffectedTarget]:
-        """The targets that the card shows at once."""
+        """The targets that the card shows unfolded."""
         own = self.folding.own
         return [
             self._build_target(target, split)

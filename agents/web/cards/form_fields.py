@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PREFIX = "param."
-"""The beginning of the names of all inputs, so that no param takes the name of another input."""
+"""The prefix of the inputs' names, so that no param has the name of another input."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from agents.runs.models import ToolCall
 from tools.toolbox.provenance import Provenance, SeenIn, Sighting
 
 MAX_LINES = 6
-"""The most values from outside that a card shows at once; its table has all values."""
+"""The maximum number of values from outside that a card shows unfolded; its table has all
+values."""
 LABELS = {
     SeenIn.PERSON: "typed by a person",
     SeenIn.OUTSIDE: "from outside",
@@ -36,9 +37,9 @@ class ValueOrigins:
     """The origins of a call's values, as a card shows them.
 
     Attributes:
-        lines: the values from outside that the card shows at once; values that name a recipient, a
+        lines: the values from outside that the card shows unfolded; values that name a recipient, a
             destination or an amount come first.
-        hidden_lines: the number of further values from outside, which only the table has.
+        hidden_lines: the number of further values from outside, which only the table shows.
         rows: every value with the words for its origin.
         unsearched: the number of values that were not searched for or are not listed.
         is_partial: True if older results were too large to be searched.

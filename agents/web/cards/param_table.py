@@ -14,7 +14,7 @@ from tools.schemas.references import find_target, leave_out_null, list_choices
 MAX_DEPTH = 4
 MAX_ROWS = 200
 MAX_REFERENCES = 8
-"""The most references to follow, because references can form a cycle."""
+"""The maximum number of references to follow, because references can form a cycle."""
 ANYTHING: Mapping[str, Any] = MappingProxyType({})
 _KINDS = {
     "string": "text",
@@ -54,8 +54,8 @@ class ParamRow:
 
 
 def build_param_rows(schema: Mapping[str, Any]) -> list[ParamRow]:
-    """Build a row for each param, and after an object's row, rows for its fields; at most
-    MAX_ROWS."""
+    """Build at most MAX_ROWS rows: one for each param; an object's row is followed by rows for its
+    fields."""
     return list(islice(_ParamTable(schema).build_rows(schema, "", 0), MAX_ROWS))
 
 

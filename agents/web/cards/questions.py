@@ -15,7 +15,7 @@ class AskedQuestion:
 
     Attributes:
         choices: the suggested answers.
-        max_length: the most characters of an answer.
+        max_length: the maximum length of an answer, in characters.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Blocks of values on a card: those that are shown at once, and those that are folded behind a
+"""Blocks of values on a card: those that are shown unfolded, and those that are folded behind a
 summary."""
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class ValueBlock:
     """The values of one target, the values that all targets share, or those of a request.
 
     Attributes:
-        shown: the values that are shown at once.
-        folded: the values that must be opened.
+        shown: the values that are shown unfolded.
+        folded: the values that a person must unfold to see.
         named: the folded values that the summary names, because they are odd or must be read.
         more_named: the number of further such values, which the summary only counts.
         alike: the number of folded values that are alike; 0 if they are not.
@@ -36,7 +36,7 @@ class ValueBlock:
 
 
 def build_block(values: Sequence[NamedValue], split: Split | None = None) -> ValueBlock:
-    """Build the block of these values; without a split, all of them are shown at once."""
+    """Build the block of these values; without a split, all of them are shown unfolded."""
     if split is None:
         return ValueBlock([Change(*value) for value in values], [], [])
     shown, folded, named = (

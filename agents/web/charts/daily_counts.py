@@ -92,7 +92,7 @@ def _get_midnight(day: date) -> datetime:
 def _split_at_midnights(
     start: datetime, end: datetime, midnights: list[datetime]
 ) -> Iterator[_Span]:
-    """Split the time from start to end at the midnights."""
+    """Split the time from start to end at each midnight."""
     cuts = [start, *(at for at in midnights if start < at < end), end]
     return (_Span(*pair) for pair in pairwise(cuts) if pair[0] < pair[1])
 

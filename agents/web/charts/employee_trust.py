@@ -1,5 +1,5 @@
-"""The section of an employee's page that shows how far people trust the employee: decisions about
-its cards, and the reasons of denials."""
+"""The section of an employee's page that shows how much people trust the employee: decisions about
+its cards, and the reasons for denials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.web.charts.employee_figures import NamedTool, sort_by_title
 
 @dataclass(frozen=True)
 class TrustSection:
-    """The decisions about an employee's cards, by tool, and the reasons of denials."""
+    """The decisions about an employee's cards, by tool, and the reasons for denials."""
 
     tools: list[tuple[NamedTool, ToolTrust]]
     reasons: list[tuple[str, int]]

@@ -1,10 +1,10 @@
-"""The search for everything: pages, settings, actions, tools, employees, cards, runs and records, a
-few of each.
+"""The search across everything: pages, settings, actions, tools, employees, cards, runs and
+records, a few of each.
 
-Pages, settings, actions and tools are few. The exact name of a tool comes first. Employees, runs
-and records come from the member's organization. The text of runs and the names of records have no
-index for a part of a word, so only the newest rows are scanned. A record's exact name is found
-among all records, in upper or lower case. The cost does not grow with the number of rows.
+A tool with exactly the searched name comes first among the tools. Employees, runs and records come
+from the member's organization. The text of runs and the names of records have no index for parts of
+words, so only the newest rows are scanned. A record's exact name is found among all records,
+regardless of case. The cost does not grow with the number of rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ contains any single letter."""
 MAX_SCANNED_RUNS = 1_000
 MAX_SCANNED_RECORDS = 5_000
 MAX_SENTENCE = 120
-"""The most characters shown of a card's sentence."""
+"""The maximum number of characters shown of a card's sentence."""
 
 
 @dataclass(frozen=True)

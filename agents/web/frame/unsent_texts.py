@@ -1,8 +1,8 @@
-"""Texts of a form that was sent after the session had ended: they are kept during the login, and
-restored on the next page.
+"""The texts of a form that was sent after the session had ended: they are kept during the login,
+and restored on the next page.
 
-The login page has the texts in its form, so that nothing from strangers is stored. After the login,
-the session holds the texts until the next page.
+The login page has the texts in its form, so that the server does not store texts from strangers.
+After the login, the session holds the texts until the next page.
 """
 
 from __future__ import annotations

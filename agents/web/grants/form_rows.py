@@ -16,7 +16,7 @@ from tools.contract import Tool
 from tools.toolbox.conditions import Rule
 
 MAX_OPEN = 6
-"""The most sentences that the form shows before the folded ones."""
+"""The maximum number of sentences that the form shows before the folded ones."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ LOOKUP_CHOICES = tuple(
     for each in CHOICES
     if each[0].removeprefix(EACH) in {Rule.EQUALS, Rule.ONE_OF, Rule.COMES_FROM, Rule.TYPED, ABSENT}
 )
-"""The choices for a param of the call whose result brings a value: they leave no param open."""
+"""The choices for a param of the call whose result supplies a value: each choice limits the
+param."""
 LIFETIMES = (
     ("1h", "1 hour", timedelta(hours=1)),
     ("8h", "8 hours", timedelta(hours=8)),
@@ -72,8 +73,8 @@ class SentenceRow:
         kind: "text" if the values are used as typed, "json" if they are written as JSON.
         rule: one of `CHOICES`.
         least, most: the bounds of RANGE, as typed.
-        tool: the tool whose call has the param, for a call whose result brings a value; empty for a
-            param of the granted call.
+        tool: the tool whose call has the param, for a call whose result supplies a value; empty for
+            a param of the granted call.
         origin: where the value comes from.
     """
 
@@ -187,7 +188,7 @@ def _read_row(posted: QueryDict, key: str) -> SentenceRow:
 
 
 def add_lookups(form: GrantForm, find: FindTool) -> GrantForm:
-    """Return the form with sentences about the calls whose results bring values.
+    """Return the form with sentences about the calls whose results supply values.
 
     By default, a param that every call has must be typed by a person; others must be absent.
     """
@@ -231,7 +232,7 @@ def parse_proposal(form: GrantForm) -> ProposedGrant:
 
 
 def hash_form(form: GrantForm) -> str:
-    """Hash the form's contents in any order, to notice a change since its preview."""
+    """Hash the form's contents regardless of their order, to detect changes since the preview."""
     rows = sorted(
         canonical_json([row.key, row.kind, row.rule, row.value, row.least, row.most, *row.origin])
         for row in (*form.rows, *form.lookups)
@@ -283,8 +284,8 @@ def _make_origin_row(condition: Condition) -> SentenceRow:
 
 
 def _make_lookups(conditions: Iterable[Condition]) -> tuple[SentenceRow, ...]:
-    """Make the sentences about the calls whose results bring values; of two sources of one tool,
-    the first counts."""
+    """Make the sentences about the calls whose results supply values; if a tool has two sources,
+    the first one is used."""
     wheres: dict[str, tuple[Condition, ...]] = {}
     for source in list_sources(conditions):
         wheres.setdefault(source.tool, source.where)

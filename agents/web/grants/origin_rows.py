@@ -25,7 +25,7 @@ ORIGIN_CHOICES = (
     (f"{EACH}{Rule.TYPED}", "each entry was typed by a person in the run"),
 )
 MAX_OFFERED = 1_500
-"""The most fields that one sentence offers."""
+"""The maximum number of fields that one sentence offers."""
 FindTool = Callable[[str], Tool | None]
 
 

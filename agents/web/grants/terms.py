@@ -58,7 +58,7 @@ class ShownGrant:
 
     Attributes:
         used: the number of calls that it approved and that have started or may still start.
-        state: the reason why it approves nothing, in a few words; empty while it is in force.
+        state: the reason why it does not approve calls, in a few words; empty while it is in force.
         latest: the newest cards that it approved, each with its marks.
         pause: the calls that it currently leaves to a person, although it is in force.
     """

@@ -21,8 +21,8 @@ from agents.web.lists.run_pages import MAX_SCANNED
 PAGE_SIZE = 50
 MAX_SEQ = 2**62
 MAX_DELAY = timedelta(hours=1)
-"""Longer than any entry waits for a lock. Entries are numbered in the order of their times, except
-entries that waited for a lock."""
+"""A time longer than any entry waits for a lock. Entries are numbered in the order of their times,
+except entries that waited for a lock."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The rows of the inbox: one line for each waiting card, filtered, sorted, and grouped by shape.
 
-All waiting cards are read at once, up to 1,000. Their filters and order are applied here, because
+All waiting cards, up to 1,000, are read together. Their filters and order are applied here, because
 the counts next to the filters need all cards.
 """
 
@@ -272,8 +272,8 @@ def _count_choices(values: Iterable[tuple[Any, str]]) -> list[tuple[Any, str, in
 
 
 def _group_by_shape(rows: Sequence[InboxRow], *, is_sorted: bool) -> list[RowGroup]:
-    """Group the cards of each large shape at the place of its first card. If the member chose
-    another order, leave the cards in place and only mark the odd ones."""
+    """Group the cards of each shape that has many cards, at the place of its first card. If the
+    member chose another order, leave the cards in place and only mark the odd ones."""
     large = find_large_shapes(rows)
     ids = [row.pk for found in large.values() for row in found]
     stored = dict(Approval.objects.filter(pk__in=ids).values_list("pk", "params")) if ids else {}

@@ -30,7 +30,7 @@ class InboxRow:
     """One waiting card, as one line of the list.
 
     Attributes:
-        label, target_id: the label and id of a single target; empty for none and for several.
+        label, target_id: the label and id of the target if there is exactly one; otherwise empty.
         amount: the number of targets, if there are several: `12 records`.
         values: the params in which the cards of a group differ; a new row also has the shared
             params, at the end.
@@ -140,8 +140,8 @@ class ShapeComparison:
     """The params of all cards of one shape, compared.
 
     Attributes:
-        params: the params of each card by its id; nested params have their whole path as name, such
-            as `values.phone`.
+        params: the params of each card by its id; the names of nested params are their whole paths,
+            such as `values.phone`.
         shared: the names of the params that all cards have in common.
         oddities: the oddity of each card by its id; empty for most cards.
     """
@@ -174,8 +174,8 @@ class ShapeComparison:
         )
 
     def _list_own_params(self, row: InboxRow) -> dict[str, Any]:
-        """List the card's params, except those that only name the row's target, whose label the row
-        shows."""
+        """List the card's params, except those that only name the target, because the row shows the
+        target's label."""
         params = self.params[row.pk]
         return {
             name: value
@@ -185,7 +185,7 @@ class ShapeComparison:
 
 
 def find_large_shapes(rows: Iterable[InboxRow]) -> dict[str, list[InboxRow]]:
-    """Return the rows of each shape that at least three of these rows have, by shape."""
+    """Return the rows by shape, for each shape that at least three of these rows have."""
     by_shape: dict[str, list[InboxRow]] = defaultdict(list)
     for row in rows:
         if row.is_groupable:
@@ -216,7 +216,7 @@ def _list_values(
 
 
 def _shorten(text: str) -> str:
-    """Shorten a value for a row; its end stays, because that is where deceptive text hides."""
+    """Shorten a value for a row; keep its end, because that is where deceptive text hides."""
     if len(text) <= MAX_VALUE_LENGTH:
         return text
     half = MAX_VALUE_LENGTH // 2

@@ -121,5 +121,5 @@ def describe_changed(
 
 
 def describe_skipped(counts: Mapping[str, int]) -> list[tuple[int, str]]:
-    """Return the number of calls that were not judged, for each reason in words."""
+    """Return the number of calls that were not judged, by the reason in words."""
     return [(counts[kind], words) for kind, words in _SKIPPED.items() if counts.get(kind)]

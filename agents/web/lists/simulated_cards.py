@@ -108,8 +108,8 @@ def describe_cards(
 def describe_shadow_cards(
     cards: Iterable[ShadowCard], titles: Mapping[str, str], employees: Mapping[int, str]
 ) -> list[ChangedCard]:
-    """Describe the cards that would have changed under a policy draft in shadow mode; each has its
-    card's row loaded."""
+    """Describe the cards that would have changed under a policy draft in shadow mode; the rows of
+    their cards must be loaded."""
     return [
         ChangedCard(
             card_id=each.card_id,
@@ -133,5 +133,5 @@ def describe_status(status: str, grant_id: int | None) -> str:
 
 
 def describe_skipped_cards(counts: Mapping[str, int]) -> list[tuple[int, str]]:
-    """Return the number of cards that were not judged, for each reason in words."""
+    """Return the number of cards that were not judged, by the reason in words."""
     return [(counts[kind], words) for kind, words in _SKIPPED.items() if counts.get(kind)]

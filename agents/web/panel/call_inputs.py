@@ -122,7 +122,7 @@ def find_label(name: str, tool: Tool | None) -> str:
 
 
 def label_path(path: str, tool: Tool | None = None) -> str:
-    """Return the name of a param at any depth for people, like `find_label`: `Changes · Phone`."""
+    """Return the label of a param at any depth, like `find_label`: `Changes · Phone`."""
     parts = path.split(".")
     titles = [
         find_title(tool.schema, ".".join(parts[: number + 1])) if tool else ""
@@ -142,8 +142,8 @@ def _list_record_ids(params: dict[str, Any], tool: Tool | None) -> list[str]:
 
 
 def _render_records(ids: list[str], names: RecordNames, most: int) -> SafeString:
-    """Render records as names with ids; a record that is gone or of another organization has only
-    its id."""
+    """Render records as names with ids; a record that was deleted or belongs to another
+    organization is shown by its id only."""
     shown = [
         render_chip(names[pk], pk) if pk in names else SafeString(f"#{render_text(pk, keep='')}")
         for pk in ids[:most]

@@ -33,8 +33,8 @@ def load_documents(
 ) -> dict[int, Document]:
     """Load the text of each successful draft among the results, by call.
 
-    A text that its event contains needs no query. Stored drafts take one query, and texts that are
-    too long for events take another.
+    A text that is in its event does not need a query. Stored drafts need one query, and texts that
+    are too long for events need another.
     """
     complete, stored, cut = dict[int, Document](), dict[int, int](), list[int]()
     for event in events:

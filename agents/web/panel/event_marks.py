@@ -1,5 +1,5 @@
-"""The marks of the cards and calls whose values a run's events show, for views of the run as it
-happened."""
+"""The marks of the cards and calls whose values a run's events show, for views that show the run as
+it happened."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agents.web.panel.line_facts import FIRST_CALL_EVENTS
 
 
 def load_event_marks(events: Collection[Event]) -> dict[int, tuple[Mark, ...]]:
-    """Load the marks of these events of one run, by the event's id: those of the card that an event
-    requests, or of the call that it introduces. The number of queries does not depend on the number
-    of events."""
+    """Load the marks of these events of one run, by the event's id: the marks of the card that an
+    event requests, or of the call that it introduces. The number of queries does not depend on the
+    number of events."""
     shown = [event for event in events if event.type in FIRST_CALL_EVENTS]
     requests = {
         event.pk: int(event.payload["approval_id"])

@@ -17,7 +17,7 @@ MAX_COLUMNS = 30
 MAX_NODES = 300
 MAX_DEPTH = 12
 MAX_OPEN_BRANCHES = 8
-"""The first level starts unfolded if it has no more branches than this."""
+"""The maximum number of branches with which the first level starts unfolded."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,7 @@ class DataTable:
 
 
 def find_table(data: Any, max_rows: int = MAX_ROWS) -> DataTable | None:
-    """Find the only list of objects in the data, as a table; None if there is none, or more than
-    one."""
+    """Find the only list of objects in the data, as a table; None unless there is exactly one."""
     rows, rest = (data, {}) if isinstance(data, list) else _find_rows(data)
     if not rows or not all(isinstance(row, dict) for row in rows):
         return None
@@ -72,8 +71,8 @@ def render_params(params: dict[str, Any]) -> SafeString:
 
 
 def render_tree(value: Any) -> SafeString:
-    """Render the value as nested lists that fold: at most 300 values, and deeper than 12 levels as
-    JSON."""
+    """Render the value as nested lists that fold: at most 300 values, with JSON in place of levels
+    deeper than 12."""
     if not _is_branch(value):
         return _render_leaf(value)
     return SafeString(_TreeRenderer().render_branch(value, 0))
@@ -151,8 +150,8 @@ def _render_table(table: DataTable) -> str:
 
 
 def _find_rows(data: Any) -> tuple[list[Any] | None, dict[str, Any]]:
-    """Find the only list of objects in an object, and the object's other fields; None and no fields
-    if there is none, or more than one."""
+    """Find the only list of objects in an object, and the object's other fields; None and an empty
+    dict unless there is exactly one list."""
     if not isinstance(data, dict):
         return None, {}
     found = [

@@ -20,8 +20,8 @@ from agents.web.panel.timeline import DrawnSegment, load_timeline_from
 RUN_RELATIONS = ("employee", "organization", "created_by")
 """The related rows that lines and cards show besides the run."""
 EVENTS_BEFORE_END = (EventType.ASSISTANT_MESSAGE, EventType.ANSWER_CUT, EventType.HISTORY_SHORTENED)
-"""The types of event that can directly precede the run's end, in the same transaction. A
-message with the answer is hidden, because the end shows it."""
+"""The types of events that can directly precede the run's end, in the same transaction. A message
+with the answer is hidden, because the end shows it."""
 FIRST_CALL_EVENTS = frozenset(
     {
         EventType.TOOL_START,
@@ -101,7 +101,7 @@ class LineFacts:
 
     @cached_property
     def children(self) -> dict[int, ChildRun]:
-        """The delegated runs for which calls of the batch wait or have waited, by call."""
+        """The delegated runs that calls of the batch wait for or have waited for, by call."""
         suspending = [call.pk for call in self.calls.values() if can_suspend(call)]
         return load_child_runs(suspending) if suspending else {}
 
@@ -192,7 +192,7 @@ def _describe_usage(usage: PassUsage) -> str:
 
 
 def can_suspend(call: ToolCall) -> bool:
-    """Return True if the call may wait for a person or another employee; also if its tool is no
-    longer installed."""
+    """Return True if the call may wait for a person or another employee; also return True if its
+    tool is no longer installed."""
     tool = find_call_tool(call)
     return tool is None or tool.suspends

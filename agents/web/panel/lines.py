@@ -47,7 +47,7 @@ class PanelLine:
 
     Attributes:
         slot: the line replaces the earlier line with the same slot; empty if it replaces none.
-        moves_to_end: True if the line goes to the end of the panel, not to the place of the line
+        moves_to_end: True if the line goes to the end of the panel instead of the place of the line
             that it replaces.
         html: one `li`.
         parts: the parts of the page that change with the line, for live messages.

@@ -1,4 +1,5 @@
-"""The bar of a run's page that stays in view: its current activity, and its needs from people."""
+"""The bar that stays in view on a run's page: the run's current activity, and what it needs from
+people."""
 
 from __future__ import annotations
 

@@ -38,10 +38,10 @@ MAX_LANES = 9
 MAX_WORDS = 12
 PX_PER_MS = 4
 MAX_WEIGHT = 1_000_000
-"""The largest weight. Weights are widths that the page's layout shrinks, and browsers support none
-beyond 30 million."""
+"""The largest weight. Weights are widths that the page's layout shrinks, and browsers do not
+support widths beyond 30 million."""
 MIN_IDLE_MS = 1_000
-"""The length, in milliseconds, that shortened idle time keeps even if there is less work."""
+"""The minimum length of shortened idle time, in milliseconds, even if there is less work."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class DrawnSegment:
 
     Attributes:
         weight: its width, relative to other segments.
-        waited: the time of waiting for people, in words; empty if under a second.
+        waited: the time spent waiting for people, in words; empty if under a second.
         description: the whole segment in words.
     """
 
@@ -153,8 +153,8 @@ def _read_timeline_events(rows: QuerySet[Event], owner: str) -> list[TimelineEve
 
 
 class _SegmentDrawer:
-    """The drawing of one segment: work is to scale, and idle time is shortened to the length of the
-    work, but never below MIN_IDLE_MS."""
+    """The drawing of one segment: work is drawn to scale, and idle time is shortened to the length
+    of the work, but never below MIN_IDLE_MS."""
 
     def __init__(self, segment: Segment, now: datetime) -> None:
         self.segment = segment

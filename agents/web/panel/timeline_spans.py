@@ -1,5 +1,5 @@
-"""The spans of a run's timeline, found from its events alone: one segment for each pass, with
-waiting included."""
+"""The spans of a run's timeline, found from its events alone: one segment for each pass, including
+its waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ENDS_WAIT = frozenset(
 
 
 class SpanKind(StrEnum):
-    """The kinds of spans; calls that run have the kind of their level."""
+    """The kinds of spans; the kind of an executing call is its level."""
 
     MODEL = "model"
     READ = "read"
@@ -52,7 +52,8 @@ class Span:
 
     @property
     def is_busy(self) -> bool:
-        """True for work: neither a wait nor a colleague's whole run, which may wait itself."""
+        """True for work; False for a wait, and for a colleague's whole run, which may contain
+        waits."""
         return self.kind not in (SpanKind.WAIT, SpanKind.COLLEAGUE)
 
 

@@ -1,7 +1,7 @@
 """A run's transcript: its events in order with complete params and results, as Markdown or as JSON.
 
-Other programs render the Markdown, so all text that others wrote is in a fence or a code span that
-it cannot close, with hidden characters as tokens.
+Other programs render the Markdown, so all text that others wrote is put into a fence or a code span
+that it cannot close, and hidden characters become tokens.
 """
 
 from __future__ import annotations

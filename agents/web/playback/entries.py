@@ -1,5 +1,5 @@
 """The entries of a playback. They are built from the descriptions of events, without current rows,
-so that each entry shows the state of its time."""
+so that each entry shows the state at that time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STILL_WAITING = frozenset(
         EventType.CALL_RESOLVED,
     }
 )
-"""Events of people during a wait; such an event does not end the wait, because other cards may be
+"""Events that people cause during a wait; they do not end the wait, because other cards may be
 open."""
 
 
@@ -93,7 +93,7 @@ def build_entries(
 
 
 def find_title(events: Iterable[Event]) -> str:
-    """Find the last title that the run got; empty if there is none."""
+    """Find the last title that the run was given; empty if there is none."""
     titles = [
         event.payload.get("title") or "" for event in events if event.type == EventType.RUN_TITLED
     ]
@@ -151,6 +151,7 @@ class _EntryBuilder:
 
 
 def _name_slot(event: Event) -> str:
-    """Name the slot of a call's progress, which the next report and then the result replace."""
+    """Name the slot of a call's progress; the next report, and then the result, replace the entry
+    in it."""
     has_slot = event.type in (EventType.TOOL_PROGRESS, EventType.TOOL_RESULT)
     return f"progress-{event.payload['call_id']}" if has_slot else ""

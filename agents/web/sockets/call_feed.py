@@ -21,7 +21,7 @@ with their requests."""
 
 @dataclass(frozen=True)
 class CallProgress:
-    """A report of a call on its progress; `fraction` is 0 to 1, or None."""
+    """A call's report on its progress; `fraction` is 0 to 1, or None."""
 
     seq: int
     fraction: float | None
@@ -34,7 +34,7 @@ class CallWaiter(Subscriber):
     Attributes:
         status: the last known status of the call.
         after: the number of the run's event after which progress is new.
-        reports: the progress that was not reported yet.
+        reports: the progress that has not been reported yet.
     """
 
     def __init__(self, call: ToolCall, after: int) -> None:

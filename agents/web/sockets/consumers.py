@@ -56,7 +56,7 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
     _sending: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Serve the socket, and then end its sending; a browser may disconnect at any time."""
+        """Serve the socket, and then stop sending; a browser may disconnect at any time."""
         try:
             with suppress(Disconnected):
                 await super().__call__(scope, receive, send)
@@ -99,7 +99,7 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
         await self.receive_json(content)
 
     async def disconnect(self, _code: int) -> None:
-        """End the sending, and the subscription with it."""
+        """Stop sending, and thereby end the subscription."""
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.wait([self._sending])
@@ -134,7 +134,7 @@ class FeedConsumer(AsyncJsonWebsocketConsumer, ABC):  # type: ignore[misc]  # Ch
             unsubscribe(feed, subscriber)
 
     def _notice_end(self, sending: asyncio.Task[None]) -> None:
-        """Close the socket if its sending failed, instead of leaving it open and silent."""
+        """Close the socket if sending failed, instead of leaving it open and silent."""
         error = None if sending.cancelled() else sending.exception()
         if error is not None:
             logger.error("could not serve a socket", exc_info=error)
@@ -231,8 +231,8 @@ class InboxConsumer(FeedConsumer):
         return False
 
     async def receive_json(self, content: Any, **_: Any) -> None:
-        """Show others that this viewer sees a card, on `{"looking_at": ID}`; ignore any other
-        message."""
+        """Show others that this viewer is looking at a card after `{"looking_at": ID}`; ignore any
+        other message."""
         subscriber = self.subscriber
         look = Look.read(subscriber.viewer.username, content) if subscriber is not None else None
         if subscriber is not None and look is not None and subscriber.may_show_itself():

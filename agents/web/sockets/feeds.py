@@ -34,7 +34,7 @@ class CloseCode(IntEnum):
     """The codes with which the server closes a socket."""
 
     NOT_LOGGED_IN = 4401
-    """The login is missing, invalid or has ended."""
+    """The login is missing or invalid, or it has ended."""
     NOT_FOUND = 4404
     """The viewer's organization has no such run."""
     TOO_LONG = 4413
@@ -111,12 +111,11 @@ class Feed(ABC):
         subscribers if there is news."""
 
     def receive(self, message: dict[str, Any]) -> None:  # noqa: B027 - most feeds get only bells
-        """Accept a message of the group that is not a bell, such as text that the model is
-        writing."""
+        """Accept a group message other than a bell, such as text that the model is writing."""
 
     def revoke_lost_access(self, checked: set[Viewer], allowed: set[Viewer]) -> None:
-        """End the subscriptions of viewers that were checked and not allowed; newer subscriptions
-        are checked at the next reading."""
+        """End the subscriptions of viewers who failed the check; newer subscriptions are checked at
+        the next reading."""
         for subscriber in self.subscribers:
             if subscriber.viewer in checked - allowed:
                 subscriber.end(CloseCode.NOT_LOGGED_IN)

@@ -2,8 +2,9 @@
 and changed cards.
 
 A page with the list of waiting cards gets the rows of new cards, as HTML, and the ids of cards that
-are gone. A page that missed changes notices this by the numbers in each message, and loads its list
-again. Other sockets get one message for each card that is new or gone, with its status.
+no longer wait. A page that missed changes notices this by the numbers in each message, and reloads
+its list. Other sockets get one message for each card that is new or no longer waits, with its
+status.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ from tools.toolbox import ProcessRateLimiter
 MAX_KEPT_CHANGES = 100
 MAX_KEPT_PRESENCE = 20
 MAX_NEW_ROWS = 50
-"""The most new rows in one message; a page loads its list again if there are more."""
+"""The maximum number of new rows in one message; a page reloads its list if there are more."""
 
 
 @dataclass(frozen=True)
 class InboxChange:
-    """The cards that a reading found new or gone.
+    """The cards that are new, or no longer wait, since the previous reading.
 
     Attributes:
         html: the rows of the new cards; empty if no page shows rows, or if there are too many.
         gone: the ids of the cards that no longer wait.
-        statuses: the present status of each new and each gone card by its id; empty if every
-            subscriber shows rows.
+        statuses: the current status of each of these cards, by its id; empty if every subscriber
+            shows rows.
         voters: the people who have approved a waiting card that needs more approvals, for each card
-            where these people changed.
+            on which approvals were added or withdrawn.
     """
 
     html: str
@@ -59,7 +60,7 @@ class InboxChange:
         After a vote or its withdrawal, the payload also has the usernames in `approved_by`.
 
         Args:
-            has_rows: True if the page gets new and gone cards in another message.
+            has_rows: True if the page gets these cards in another message.
         """
         pending = ApprovalStatus.PENDING.value
         statuses = {} if has_rows else self.statuses

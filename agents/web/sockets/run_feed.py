@@ -144,8 +144,8 @@ class RunFeed(Feed):
         self.wake_subscribers()
 
     async def _read_text(self) -> None:
-        """Read the beginning of the text that the model is writing, which this process has not
-        received."""
+        """Read the beginning of the text that the model is writing, because this process has not
+        received it."""
         self._lacks_text = False
         text = await _read_text(self.run_id)
         if (
@@ -238,7 +238,7 @@ _read_state = database_to_async(read_state)
 
 @database_to_async
 def _read_text(run_id: int) -> StreamedText | None:
-    """Read the text that the run's model is writing; None if it writes none, or Redis is
+    """Read the text that the run's model is writing; None if it is not writing any, or if Redis is
     unavailable."""
     run = (
         Run.objects.only("lease_epoch", "pass_number")

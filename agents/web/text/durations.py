@@ -36,8 +36,8 @@ def format_time(at: datetime, clock: str = "%H:%M") -> str:
 
 
 def format_age(at: datetime, now: datetime) -> str:
-    """Format a time as people say it: `just now`, `5 min ago`, `in 3 h`, or as a date from one day
-    on.
+    """Format a time as people say it: `just now`, `5 min ago`, `in 3 h`, or as a date if it is a
+    day or more away.
 
     static/js/page/times.js uses the same words.
     """

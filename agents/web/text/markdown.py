@@ -37,22 +37,24 @@ TEXT_TOKENS = frozenset({"text", "code_inline", "code_block", "fence"})
 PORTION = 20_000
 """The length of a portion, in characters; the limits below are for one portion."""
 MAX_PORTIONS = 3
-"""The most portions whose limits a longer text gets."""
+"""The maximum number of portions by which the limits below are multiplied for a long text."""
 MAX_TOKENS = 10_000
-"""The most opening, closing and text tokens of a portion; a table cell takes four."""
+"""The maximum number of opening, closing and text tokens in a portion; a table cell takes four."""
 MAX_BRACKETS = 600
-"""The most opening brackets of a portion; the parser searches for a link after each bracket."""
+"""The maximum number of opening brackets in a portion; the parser searches for a link after each
+bracket."""
 MAX_LINES = 4_000
 MAX_READABLE = 60_000
-"""The most characters, counted after each hidden character is written as ⟦U+200B⟧, because the
-parser reads all of them."""
+"""The maximum number of characters, counted after each hidden character is written as ⟦U+200B⟧,
+because the parser reads all of them."""
 MAX_HTML = 190_000
-"""The most bytes of HTML."""
+"""The maximum size of the HTML, in bytes."""
 MAX_DEPTH = 19
-"""The most levels; a list takes two, a quotation one. The parser would drop deeper content."""
+"""The maximum number of nested levels; a list takes two, a quotation one. The parser would drop
+deeper content."""
 MARKUP_RESERVE = 500
 LARGEST_CHARACTER = 16
-"""The most bytes of HTML for one character: a hidden character becomes ⟦U+E0001⟧."""
+"""The maximum number of bytes of HTML for one character: a hidden character becomes ⟦U+E0001⟧."""
 NOTE = "Too complex to format. Shown as written."
 CUT_NOTE = "Too complex to format and too long to show. Only the beginning is shown, as written."
 MAX_CACHED = 8_000_000

@@ -1,5 +1,5 @@
-"""Safe display of text that others wrote: escaped, with visible hidden characters, long values
-folded.
+"""Safe display of text that others wrote: the text is escaped, hidden characters become visible,
+and long values are folded.
 
 Characters that are ordinary in the languages of the reader's organization are shown unchanged.
 """
@@ -55,7 +55,7 @@ CHARACTER_CLUSTER = re.compile(
 """A character with its combining marks, which stay together so that piled-up marks are counted."""
 MAX_NAMED = 4
 MAX_HIGHLIGHTED = 500
-"""The most odd words marked in one text; more would not help a reader."""
+"""The maximum number of odd words marked in one text; more would not help a reader."""
 SENTENCE_HEAD, SENTENCE_TAIL = 270, 100
 QUOTED = re.compile("(“[^“”]*(?:”|$))")
 """A value in a sentence, whose own quotation marks were replaced."""
@@ -77,7 +77,7 @@ def render_text(text: str, *, keep: str = "\n\t") -> SafeString:
     that mix alphabets.
 
     Hidden characters and unusual spaces are invisible. So is anything that pushes text out of
-    sight: runs of blank lines, of spaces, and of marks on one letter. Each token counts what it
+    sight: runs of blank lines, of spaces, and of marks on one letter. Each token says how much it
     replaces.
     """
     if (
@@ -134,8 +134,8 @@ def _count_spaces(spaces: str) -> str:
 
 
 def flag_odd_letters(text: str) -> str:
-    """Add a warning after each host that mixes alphabets, and after each part that passes for
-    another text."""
+    """Add a warning after each host that mixes alphabets, and after each part that imitates another
+    text."""
     if text.isascii() and PUNYCODE not in text.lower():
         return text
     pieces, at = [], 0
@@ -174,7 +174,7 @@ def render_sentence(text: str, ids: Mapping[str, str] | None = None) -> SafeStri
 
 
 def render_words(text: str) -> str:
-    """Render words of Gadget's own, with the values in “quotes” set apart."""
+    """Render Gadget's own words, with the values in “quotes” set apart."""
     pieces = QUOTED.split(text)
     shown: list[str] = [render_text(piece, keep="") for piece in pieces]
     shown[1::2] = [f'<bdi class="quoted">{piece}</bdi>' for piece in shown[1::2]]
@@ -183,7 +183,7 @@ def render_words(text: str) -> str:
 
 def cut_sentence(text: str) -> tuple[str, str]:
     """Cut the start and the end of a long sentence, for `render_sentence`. If the end begins inside
-    a name or a value, the opening sign is put before it."""
+    a name or a value, the opening sign is added before it."""
     head, tail = text[:SENTENCE_HEAD], text[-SENTENCE_TAIL:].lstrip("*")
     rest = text[: len(text) - len(tail)]
     if rest.count("**") % 2:
@@ -217,7 +217,7 @@ def render_chip(name: str, id_: str = "") -> SafeString:
 
 def render_id(id_: str) -> SafeString:
     """Render the id of a named item after its name: a number as `#7`, any other text in an element
-    of its own. Empty for no id."""
+    of its own. Empty if there is no id."""
     is_number = id_.isascii() and id_.isdecimal()
     number = f"#{id_}" if is_number else ""
     shown = render_text(cut_middle(number or id_), keep="")
@@ -226,12 +226,14 @@ def render_id(id_: str) -> SafeString:
 
 
 def quote_outside(text: str, longest: int = MAX_QUOTED) -> str:
-    """Quote a text of others in one line of plain text, for an attribute, a title or a message."""
+    """Quote text that others wrote in one line of plain text, for an attribute, a title or a
+    message."""
     return quote_text(text, get_current_languages(), longest)
 
 
 def render_value(value: Any) -> SafeString:
-    """Render a JSON value in its own element; fold it beyond 200 characters, or beyond 8 lines.
+    """Render a JSON value in its own element; fold it if it has more than 200 characters or 8
+    lines.
 
     A folded value shows its start, its end, its length and the addresses in between.
     """
@@ -252,15 +254,15 @@ def render_value(value: Any) -> SafeString:
 
 
 def _cut_ends(text: str) -> tuple[str, str]:
-    """Cut the start and the end of a text; together they take less than 200 characters and few
-    lines."""
+    """Cut the start and the end of a text; together they have fewer than 200 characters and only a
+    few lines."""
     head = "\n".join(text[: MAX_LENGTH * 2 // 3].split("\n")[:HEAD_LINES])
     tail = "\n".join(text[-(MAX_LENGTH // 3) :].split("\n")[-TAIL_LINES:])
     return head, tail
 
 
 def render_folded_contacts(text: str, head: str, tail: str) -> SafeString | str:
-    """List the addresses in a text that neither its start nor its end shows."""
+    """List the addresses in the folded part of a text, between its shown start and end."""
     shown = {
         (contact.kind, contact.value) for contact in (*list_contacts(head), *list_contacts(tail))
     }

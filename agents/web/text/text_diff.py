@@ -14,8 +14,8 @@ from django.utils.safestring import SafeString
 from agents.web.text.safe_text import render_folded_contacts, render_text
 
 MAX_COMPARED_LINES = 600
-"""The most lines to compare between the first and the last difference; if there are more, all of
-them are shown as replaced."""
+"""The maximum number of lines to compare between the first and the last difference; if there are
+more, all of them are shown as replaced."""
 LONGEST_HIGHLIGHTED_LINE = 300
 MAX_HIGHLIGHTED_LINES = 100
 MAX_SHOWN_LINES, MAX_SHOWN_CHARACTERS = 14, 1_000
@@ -23,7 +23,7 @@ HEAD_LINES, TAIL_LINES = 8, 3
 MAX_CUT_LINE = 100
 CONTEXT = 2
 MIN_LIKENESS = 0.4
-"""The least likeness of two lines or values that are compared letter by letter."""
+"""The minimum likeness at which two lines or values are compared letter by letter."""
 _SENTENCE_END = re.compile(r"(?<=[.!?]) ")
 SAME, REMOVED, ADDED, GAP = "same", "removed", "added", "gap"
 
@@ -97,7 +97,7 @@ def _cut(line: DiffLine, part: slice) -> DiffLine:
 
 
 def _split_lines(text: str) -> list[str]:
-    """Split a text into lines, and long lines after their sentences."""
+    """Split a text into lines, and split long lines after each sentence."""
     lines = text.replace("\r\n", "\n").split("\n")
     return [
         part

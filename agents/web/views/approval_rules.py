@@ -20,7 +20,7 @@ from tools.toolbox.permissions import determine_level
 
 @dataclass(frozen=True)
 class ImaginedCard:
-    """A card as the form describes it; empty texts leave a part open."""
+    """A card as the form describes it; a part with an empty text is left open."""
 
     tool: str = ""
     level: str = ""

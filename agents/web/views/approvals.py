@@ -117,7 +117,7 @@ def _read_inbox_filter(chosen: QueryDict) -> InboxFilter:
 
 def _find_selected(member: Membership, found: Inbox, wanted: int | None) -> Card | None:
     """Find the card to show beside the list: the wanted card, even if it is decided, or else the
-    first card of the list; None if there is neither."""
+    first card of the list; None if there is no such card."""
     rows = found.rows
     row_id = wanted if wanted is not None else (rows[0].pk if rows else None)
     try:
@@ -135,7 +135,8 @@ def _build_query(chosen: QueryDict, **changes: str) -> str:
 
 
 def _build_filter_query(chosen: QueryDict, name: str, value: object) -> str:
-    """Build the query string with this filter changed; for an empty name, keep only the order."""
+    """Build the query string with this filter changed; if the name is empty, keep only the
+    order."""
     if not name:
         return _build_query(QueryDict(), sort=chosen.get("sort", ""))
     return _build_query(chosen, **{name: str(value)})

@@ -28,10 +28,10 @@ from tools.contract.spreadsheets import guard_cell
 
 CHUNK_SIZE = 1_000
 MAX_EXPORTED = 500_000
-"""The most entries in one export: even a slow client receives them before the server closes the
-connection."""
+"""The maximum number of entries in one export: even a slow client receives them before the server
+closes the connection."""
 MAX_VERIFIED = 20_000
-"""The most entries that one request verifies; the page offers to continue."""
+"""The maximum number of entries that one request verifies; the page offers to continue."""
 MAX_FAULTS = 20
 COLUMNS = ("seq", "at", "actor", "action", "subject", "payload", "previous_hash", "hash", "key_id")
 

@@ -82,7 +82,7 @@ def deny(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 
 @member_view("POST", page="approval")
 def dismiss(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """End a card whose effect already exists; nothing runs."""
+    """End a card whose effect already exists, without running its call."""
     card = find_card(member, approval_id)
     decision = _read_decision(request, card)
     try:
@@ -95,7 +95,7 @@ def dismiss(request: HttpRequest, member: Membership, approval_id: int) -> HttpR
 
 @member_view("POST", page="approval")
 def edit(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Replace the card with an edited one and show it; nothing is approved yet."""
+    """Replace the card with an edited one and show it; this does not approve it yet."""
     card = find_card(member, approval_id)
     if not member.may(Role.APPROVER):
         raise Forbidden("Only approvers can edit cards.")
@@ -141,7 +141,8 @@ def undo(request: HttpRequest, member: Membership, approval_id: int) -> HttpResp
 
 @member_view("POST", page="approvals")
 def undo_bulk(request: HttpRequest, member: Membership, bulk_id: UUID) -> HttpResponseBase:
-    """Undo a bulk approval: no more of its calls start, and its cards are renewed one by one."""
+    """Undo a bulk approval: its remaining calls do not start, and its cards are renewed one by
+    one."""
     withheld_bulks.withhold(member, bulk_id)
     messages.info(request, "Undone. No further calls will start.")
     return redirect(f"{reverse('approvals')}?undone={bulk_id}")

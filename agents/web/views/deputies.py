@@ -38,7 +38,7 @@ def deputies_page(request: HttpRequest, member: Membership) -> HttpResponseBase:
 
 @member_view("POST", page="deputies")
 def end(request: HttpRequest, member: Membership, deputy_id: int) -> HttpResponseBase:
-    """End the time of one of the member's deputies."""
+    """End the period of one of the member's deputies."""
     row = end_deputy(member, deputy_id)
     messages.success(request, f"{row.deputy.user.get_username()} is no longer your deputy.")
     return redirect("deputies")

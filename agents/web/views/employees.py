@@ -81,8 +81,8 @@ class RunFigures:
     """Figures of an employee's newest 1,000 runs of the last 30 days.
 
     Attributes:
-        success: the percentage that did their work or answered, among ended runs that were neither
-            denied nor cancelled; None if there are none.
+        success: the percentage of runs that did their work or answered, among ended runs that were
+            not denied or cancelled; None if there are none.
         denied, cancelled: the number of ended runs in which people denied calls, and the number of
             runs that they cancelled.
         duration_ms: the median duration, including time spent waiting for decisions.

@@ -52,7 +52,7 @@ from agents.web.views.simulator import show_simulation
 from tools.contract import Level, Tool
 
 MAX_LISTED = 20
-"""The most past cards that the preview lists."""
+"""The maximum number of past cards that the preview lists."""
 
 
 @member_view("GET")
@@ -115,7 +115,7 @@ def _simulate(request: HttpRequest, member: Membership, form: GrantForm) -> Http
 
 @member_view("POST", page="grants")
 def revoke(request: HttpRequest, member: Membership, grant_id: int) -> HttpResponseBase:
-    """Revoke a standing grant at once."""
+    """Revoke a standing grant immediately."""
     revoke_grant(member, grant_id)
     messages.success(
         request,

@@ -150,8 +150,8 @@ def _find_own_cards(member: Membership, cards: Sequence[Approval]) -> set[int]:
 
 
 def _load_newest(member: Membership, *statuses: RunStatus) -> list[Run]:
-    """Load the newest runs with these statuses; each status is one index scan, whatever the number
-    of other runs."""
+    """Load the newest runs with these statuses; each status takes one index scan, however many
+    other runs there are."""
     rows = Run.objects.filter(organization_id=member.organization_id).select_related("employee")
     rows = rows.defer("answer", "problem", "employee__instructions")
     found = {

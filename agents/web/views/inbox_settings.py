@@ -42,7 +42,7 @@ def end_snooze(_request: HttpRequest, member: Membership, approval_id: int) -> H
 
 @member_view("POST", page="approval")
 def take(request: HttpRequest, member: Membership, approval_id: int) -> HttpResponseBase:
-    """Claim a card; a script gets no content, and a form is redirected to the card."""
+    """Claim a card; a script gets an empty response, and a form is redirected to the card."""
     is_script = request.headers.get("accept") == "application/json"
     try:
         attention.take(member, approval_id)

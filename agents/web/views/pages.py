@@ -76,7 +76,7 @@ class ListPage(NamedTuple, Generic[Row]):
 
 
 def read_number(request: HttpRequest, name: str) -> int:
-    """Read a number of at most seven digits from a form; anything else counts as 0."""
+    """Read a number of at most seven digits from a form; anything else is read as 0."""
     text = request.POST.get(name, "")
     return int(text) if re.fullmatch("[0-9]{1,7}", text) else 0
 
@@ -85,7 +85,7 @@ def read_newest(request: HttpRequest, rows: QuerySet[Row], size: int = 0) -> Lis
     """Read a page of these rows, the newest first; `?before=` is the id of the last row shown.
 
     Args:
-        size: the most rows; 0 for the usual 50.
+        size: the maximum number of rows; 0 for the usual 50.
     """
     before, size = parse_row_id_or_none(request.GET.get("before", "")), size or PAGE_SIZE
     rows = rows if before is None else rows.filter(pk__lt=before)
@@ -100,7 +100,8 @@ def member_view(*methods: str, page: str = "") -> Callable[[View], View]:
     login, and a Refusal becomes a page.
 
     Args:
-        methods: the allowed methods; GET also allows HEAD. Neither of them may change anything.
+        methods: the allowed methods; GET also allows HEAD. A GET or HEAD request must not change
+            anything.
         page: for an address that only accepts forms, the name of the page to which GET redirects.
     """
     allowed = [*methods, "HEAD"] if "GET" in methods else list(methods)
@@ -183,8 +184,8 @@ def render_page(
     waiting cards.
 
     Args:
-        context: the view's own names; of the frame's names, they may replace only `place`. If it
-            has a `refusal`, the response gets the refusal's status.
+        context: the view's own names; the only name of the frame that they may replace is `place`.
+            If it has a `refusal`, the response gets the refusal's status.
 
     Raises:
         ValueError: the view passes a name that the frame uses, so that one value would hide the
@@ -230,7 +231,7 @@ def render_refusal(request: HttpRequest, member: Membership, refusal: Refusal) -
 
 
 def as_download(response: HttpResponseBase, name: str) -> HttpResponseBase:
-    """Let the browser save the response as a file of this name, and cache nothing."""
+    """Make the browser save the response as a file with this name, and not cache it."""
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"  # noqa: FBT003
     response["Cache-Control"] = "no-store"
     return response

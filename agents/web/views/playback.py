@@ -30,7 +30,7 @@ end."""
 STYLES = ("css/tokens.css", "css/playback.css")
 SCRIPT = "js/playback/playback.js"
 POLICY = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
-"""The policy of the exported file: only its own script and styles apply."""
+"""The content security policy of the exported file: only its own script and styles are allowed."""
 _FILES: Cache[str, str] = Cache(len((*STYLES, SCRIPT)))
 """The texts of the exported file's styles and script, by file name."""
 

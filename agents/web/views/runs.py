@@ -207,7 +207,8 @@ def _load_run(member: Membership, run_id: int) -> Run:
 
 
 def _load_events(run: Run, before: int | None) -> list[Event]:
-    """Load the newest events before this number, but none newer than the loaded row of the run."""
+    """Load the newest events before this number, but no events that are newer than the loaded row
+    of the run."""
     end = run.next_event_seq if before is None else min(before, run.next_event_seq)
     return list(run.events.filter(seq__lt=end).order_by("-seq")[:MAX_LINES])[::-1]
 

@@ -126,8 +126,8 @@ class ListedSchedule:
 
     @property
     def is_held(self) -> bool:
-        """True if the schedule's employee is stopped, so that nothing starts until the employee is
-        resumed."""
+        """True if the schedule's employee is stopped, so that it does not start runs until the
+        employee is resumed."""
         employee = self.schedule.employee
         return self.schedule.is_active and employee is not None and employee.stopped_at is not None
 

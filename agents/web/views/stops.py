@@ -1,5 +1,5 @@
-"""The stop page: operators stop everything, an employee or a tool immediately. Admins resume it,
-and for a short time the person who stopped it can, too."""
+"""The stop page: operators stop everything, an employee or a tool immediately. Admins can resume
+what was stopped, and for a short time so can the person who stopped it."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _list_tools(organization_id: int) -> list[StoppableTool]:
 
 @dataclass(frozen=True)
 class OpenRuns:
-    """The number of runs that a stop would halt: runs at work, and waiting runs."""
+    """The number of runs that a stop would halt: runs in progress, and waiting runs."""
 
     working: int = 0
     waiting: int = 0

@@ -28,8 +28,8 @@ from agents.web.views.absolute_links import build_absolute_link, make_absolute
 from agents.web.views.pages import member_view, read_newest, read_number, render_page
 
 SHOWN_OF_PAYLOAD = 2_000
-"""The number of a message's characters that its trigger's page shows; the run's page shows them
-all."""
+"""The number of characters of a message that the trigger's page shows; the run's page shows all of
+them."""
 EMPTY_FILTERS = 3
 """The number of empty rows that the form offers for further filters."""
 _NEW_SECRET = "made_trigger_secret"  # noqa: S105 - the session key under which a new secret is stored until it is shown
@@ -132,7 +132,7 @@ def renew(request: HttpRequest, member: Membership, trigger_id: int) -> HttpResp
 
 @member_view("POST", page="trigger")
 def remove(request: HttpRequest, member: Membership, trigger_id: int) -> HttpResponseBase:
-    """Remove a trigger; its runs stay."""
+    """Remove a trigger; its runs are kept."""
     changes.remove_trigger(member, trigger_id)
     messages.success(request, "The trigger was removed. Its address no longer exists.")
     return redirect("triggers")

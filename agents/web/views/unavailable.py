@@ -27,8 +27,8 @@ class DatabaseConditionMiddleware:
         return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Return the page for a database outage that a view or its template met; None for any other
-        error."""
+        """Return the page for a database outage that a view or its template ran into; None for any
+        other error."""
         condition = describe_outage(exception)
         return _render_unavailable(request, condition, exception) if condition else None
 

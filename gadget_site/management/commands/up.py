@@ -133,8 +133,8 @@ class Command(BaseCommand):
         self._output.write_plain("", "─" * width, *lines, "─" * width, "")
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
-        """Shut down cleanly at the first signal. At the second, exit at once, and leave the other
-        processes to their tethers."""
+        """Shut down cleanly at the first signal. At the second, exit immediately; the other
+        processes are then ended by their tethers."""
         if self._stopping:
             os._exit(1)
         self._stopping = True
@@ -157,7 +157,7 @@ def _lock_folder(path: Path) -> IO[str]:
             f"Gadget is already running in {str(path.parent)!r}: {holder or 'it is starting'}."
         ) from error
     file.truncate(0)
-    with suppress(OSError):  # the migrations report a full disk
+    with suppress(OSError):  # if the disk is full, the migrations report it
         os.write(file.fileno(), f"{_build_address()}/ (process {os.getpid()})".encode())
     return file
 

@@ -1,4 +1,5 @@
-"""Commands and queries that do more than they seem to, and targets that are not what they were."""
+"""Commands and queries that do more than they seem to, and targets that have changed since the card
+was created."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ Change = Callable[[World], Any]
 
 
 def change_behind(place: int, **changes: Any) -> Change:
-    """Return a change of one of the world's records that its version shows."""
+    """Return a function that changes one of the world's records and its version."""
 
     def change(world: World) -> None:
         record = world.records[place]
@@ -31,11 +32,11 @@ def delete_behind(place: int) -> Change:
 
 
 def keep(world: World) -> None:
-    """Change nothing."""
+    """Do not change anything."""
 
 
 def bulk_then(change: Change) -> Make:
-    """Plant a change after a card about four records was created."""
+    """Create a card about four records, then make the change."""
 
     def make(world: World) -> Approval:
         ids = [str(record.pk) for record in world.records[:4]]
@@ -48,7 +49,7 @@ def bulk_then(change: Change) -> Make:
 
 
 def list_then(change: Change) -> Make:
-    """Plant a change after a card that adds a record to a new list was created."""
+    """Create a card that adds a record to a new list, then make the change."""
 
     def make(world: World) -> Approval:
         params = {"list_name": "Leads", "record_ids": [str(world.records[0].pk)]}
@@ -60,7 +61,7 @@ def list_then(change: Change) -> Make:
 
 
 def file_then(change: Change) -> Make:
-    """Plant a change after a card that writes a file was created."""
+    """Create a card that writes a file, then make the change."""
 
     def make(world: World) -> Approval:
         params = {"path": "notes/plan.md", "text": "Call Acme."}

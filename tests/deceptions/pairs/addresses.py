@@ -1,4 +1,5 @@
-"""Addresses, accounts and paths that lead elsewhere than they seem to, or that hide."""
+"""Addresses, accounts and paths that do not lead to the place that they seem to, or that are
+hidden."""
 
 # ruff: noqa: RUF001 - some of the plants consist of look-alike characters
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Known gaps: planted cards that are not noticed at once, and honest cards that are marked."""
+"""Known gaps: planted cards that are not noticed immediately, and honest cards that are marked."""
 
 from __future__ import annotations
 
 NOT_YET: dict[str, frozenset[str]] = {}
-"""Planted cards, by class, that are not noticed, although a rule about structure could do so.
+"""Planted cards, by class, that are not noticed, although a rule about their structure could detect
+them.
 
 A card that is noticed must leave this list; a test checks this.
 """
 
 OUT_OF_REACH: dict[str, frozenset[str]] = {
-    # Words of another language stand for the signs.
+    # Words of another language replace the signs.
     "addresses in words": frozenset({"in Spanish"}),
     # Ordinary names can have two endings, too, such as `report.v2.pdf`.
     "names of files": frozenset(
@@ -24,7 +25,7 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
     ),
     # The value is shown whole, on seven rows of a phone.
     "long words that push the rest away": frozenset({"in one value"}),
-    # A dash counts as a value.
+    # A dash is treated as a value.
     "values emptied among many": frozenset({"to a dash"}),
     # Only the tool knows the range and the form of a figure.
     "amounts that read as others": frozenset(
@@ -40,7 +41,7 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
     ),
     # Only the tool knows which word grants more rights.
     "rights widened among harmless fields": frozenset({"a role", "a second factor"}),
-    # Only the tool knows in which unit it reads a figure.
+    # Only the tool knows which unit it uses for a figure.
     "units and currencies": frozenset(
         {
             "a sign beside a code",
@@ -49,7 +50,7 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
             "one line in another",
         }
     ),
-    # Only the tool knows as which day it reads a date.
+    # Only the tool knows which day it reads from a date.
     "dates and times": frozenset(
         {
             "a day that is none",
@@ -62,7 +63,7 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
     ),
     # `1=1` is a condition like `id=41`.
     "patterns that widen": frozenset({"a condition that always holds"}),
-    # Two commands in a row are as ordinary as one.
+    # Two commands in a row are as ordinary as one command.
     "commands in a row": frozenset(
         {
             "after a semicolon",
@@ -117,4 +118,4 @@ OUT_OF_VIEW: dict[int, frozenset[str]] = {
     360: frozenset(),
     1_440: frozenset(),
 }
-"""Planted cards whose mark is on the page but not in view at first sight, by the page's width."""
+"""Planted cards whose mark is on the page but not visible at first sight, by the page's width."""

@@ -14,7 +14,7 @@ NEXT = {"status": "pending", "region": "US"}
 
 
 def many(changed: dict[str, Any]) -> dict[str, Any]:
-    """Return 60 short values that are alike, with these changes."""
+    """Return 60 similar short values, with these changes."""
     return {f"setting_{number:02}": "default" for number in range(60)} | changed
 
 
@@ -23,7 +23,7 @@ def nest(value: Any, depth: int = 9) -> dict[str, Any]:
 
 
 def push(last: dict[str, Any]) -> dict[str, Any]:
-    """Return twelve values of one long word each, followed by the values in `last`."""
+    """Return twelve values, each one long word, followed by the values in `last`."""
     return {f"part_{number:02}": f"{number}{WORDS_OF_120}" for number in range(12)} | last
 
 

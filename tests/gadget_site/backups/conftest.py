@@ -19,7 +19,7 @@ from tests.workshop.invariants import assert_invariants
 @pytest.fixture(autouse=True)
 def _no_other_connection_is_open() -> None:
     """Close all SQLite connections that threads of earlier tests still hold, because a restore
-    needs the database for itself."""
+    needs exclusive use of the database."""
     for one in gc.get_objects():
         if (
             issubclass(type(one), BaseDatabaseWrapper)

@@ -174,8 +174,8 @@ def _make_special_values(model: Model) -> dict[str, Any]:
 
 
 _ENDED: Mapping[str, dict[str, str]] = {"runs.ToolCall": {"status": CallStatus.SUCCEEDED}}
-"""By table, the values of ended rows: such a row may get any key, because the engine does nothing
-with it."""
+"""The values of ended rows, by table: an ended row may have any key, because the engine does not
+use it."""
 _BESIDE: Mapping[str, Any] = {
     "standing_grants.StandingGrant.revoked_by": lambda: {"revoked_at": timezone.now()},
 }

@@ -1,4 +1,4 @@
-"""After a restore nothing starts, earlier access is closed, and open cards carry a warning."""
+"""After a restore, nothing starts, earlier access is revoked, and open cards show a warning."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class TestTheStopAfterARestore:
         restored.settle()
         assert Organization.objects.get().stopped_by == "acme-operator"
 
-    def test_asks_again_about_approved_calls_even_if_settling_was_interrupted(
+    def test_makes_approved_calls_wait_again_even_if_settling_the_restore_was_interrupted(
         self, workshop: Workshop, recorder: Recorder
     ) -> None:
         (card,) = waiting(workshop, "a")
@@ -160,7 +160,7 @@ class TestAnInterruptedRestore:
         told = Notice.objects.order_by("kind").values_list("kind", "user__username")
         assert list(told) == [("grant_ended", "acme-approver"), ("schedule", "acme-operator")]
 
-    def test_that_failed_while_writing_the_limits_to_confirm_writes_them_when_repeated(
+    def test_that_failed_while_writing_the_limits_to_confirm_writes_them_when_it_is_repeated(
         self, workshop: Workshop
     ) -> None:
         def fail_at_limits(execute: Any, sql: str, *arguments: Any) -> Any:
@@ -200,8 +200,8 @@ class TestEarlierAccess:
 
 class TestTheWarningAfterARestore:
     def shown(self, workshop: Workshop, card: Approval) -> list[bool]:
-        """Return True for each of the card's page, the inbox, the run's page and REST that shows
-        the warning."""
+        """Return four values, each True if the warning is shown: on the card's page, in the inbox,
+        on the run's page and over REST."""
         client = login(workshop, Role.APPROVER)
         pages = [f"/approvals/{card.pk}/", "/approvals/", f"/runs/{card.run_id}/"]
         on_pages = [
@@ -287,7 +287,7 @@ def test_the_command_after_restore_stops_everything_and_leaves_cards_pending(
     assert again(card.run).stopped_because == "Restoring a backup stopped everything."
 
 
-def test_earlier_events_send_no_notices(workshop: Workshop) -> None:
+def test_notices_of_earlier_events_are_not_sent(workshop: Workshop) -> None:
     waiting(workshop, "a")
     restored.settle()
     read_everything()

@@ -1,5 +1,5 @@
-"""Archives that are cut anywhere, or that unpack to far more than their size, are refused within
-bounded memory."""
+"""Archives that are truncated at any point, or that unpack to far more than their size, are refused
+without using much memory."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from tests.workshop import Workshop
 LARGE = 100_000_000
 """The size in bytes to which a bomb unpacks."""
 MOST_MEMORY = 60_000_000
-"""The extra memory in bytes that reading a bomb may take."""
+"""The maximum extra memory, in bytes, that reading a bomb may use."""
 END_OF_TAR = bytes(1024)
 
 
 def list_cuts(content: bytes) -> Iterator[int]:
-    """List the places before, in and after the header and the content of every member except the
+    """List the places before, inside and after the header and the content of every member but the
     last."""
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
         members = tar.getmembers()
@@ -72,7 +72,7 @@ class TestATruncatedArchive:
             cut.write_bytes(sound[:end])
             assert_refused(cut)
 
-    def test_changes_no_organization_when_its_restore_is_refused(self, sealed: Path) -> None:
+    def test_does_not_change_organizations_when_its_restore_is_refused(self, sealed: Path) -> None:
         sound = sealed.read_bytes()
         for end in (0, seal.LENGTH, len(sound) // 2, len(sound) - 1):
             sealed.write_bytes(sound[:end])
@@ -80,7 +80,7 @@ class TestATruncatedArchive:
                 call_command("restore", str(sealed), force=True)
         assert not Organization.objects.exclude(restored_at=None).exists()
 
-    def test_differs_from_a_complete_archive_which_is_accepted(self, sealed: Path) -> None:
+    def test_is_cut_from_an_archive_that_is_accepted_when_complete(self, sealed: Path) -> None:
         assert read_manifest(sealed).database == connection.vendor
 
 
@@ -149,7 +149,7 @@ for path in map(Path, sys.argv[1:]):
 
 
 @pytest.mark.once
-def test_small_archives_that_unpack_to_huge_contents_are_refused_within_bounded_memory(
+def test_small_archives_that_unpack_to_huge_contents_are_refused_with_limited_memory(
     tmp_path: Path,
 ) -> None:
     paths = []

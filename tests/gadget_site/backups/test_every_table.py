@@ -80,8 +80,8 @@ def filled(transactional_db: None, files: Path) -> Workshop:
 
 @pytest.fixture
 def replaced_tables(filled: Workshop) -> Iterator[Workshop]:
-    """`filled`, for a restore that recreates every table; afterwards, the tests' triggers are
-    created again."""
+    """Return `filled` for a restore that recreates every table; afterwards, create the triggers of
+    the tests again."""
     yield filled
     thaw_ended_rows()
     freeze_ended_rows()
@@ -92,7 +92,7 @@ def release_archive(vendor: str = "") -> Path:
 
 
 def list_tables(manifest: Manifest) -> set[str]:
-    """List the tables of the archive's version."""
+    """List the tables of the version that made the archive."""
     nodes = [node for node in manifest.migrations if node in MigrationLoader(None).disk_migrations]
     models = MigrationLoader(None).project_state(nodes).models.items()
     return {state.options.get("db_table") or "_".join(name) for name, state in models}
@@ -178,7 +178,7 @@ def test_runs_of_a_restored_organization_continue_when_the_stop_is_lifted(
 
 
 def test_every_migration_can_be_part_of_a_restore() -> None:
-    """A restore on PostgreSQL is one transaction, so no migration may require running outside
-    one."""
+    """A restore on PostgreSQL is one transaction, so every migration must be able to run inside a
+    transaction."""
     migrations = MigrationLoader(None).disk_migrations
     assert [key for key, migration in migrations.items() if not migration.atomic] == []

@@ -1,4 +1,4 @@
-"""Restoring brings back every row and file exactly, or refuses before anything is touched."""
+"""A restore brings back every row and file exactly, or is refused before it changes anything."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_restoring_waits_for_a_process_that_is_closing_the_database(
 
 
 @pytest.mark.once
-class TestARefusedRestore:
+class TestARestore:
     """A refused restore changes nothing: rows created after the backup still exist."""
 
     @pytest.fixture
@@ -172,7 +172,7 @@ class TestARefusedRestore:
             call_command("restore", str(path), force=True)
         return str(refused.value)
 
-    def test_an_archive_with_one_damaged_byte_is_refused(self, path: Path) -> None:
+    def test_is_refused_for_an_archive_with_one_damaged_byte(self, path: Path) -> None:
         sound = path.read_bytes()
         content, damaged = gzip.decompress(sound), 0
         everywhere, checksum = (
@@ -193,26 +193,28 @@ class TestARefusedRestore:
         assert damaged > 50
         assert str(path) in self.refusal(path)
 
-    def test_an_archive_without_a_seal_is_refused(self, path: Path) -> None:
+    def test_is_refused_for_an_archive_without_a_seal(self, path: Path) -> None:
         path.write_bytes(path.read_bytes()[seal.LENGTH :])
         assert "it has no seal" in self.refusal(path)
 
-    def test_an_archive_with_the_seal_of_another_archive_is_refused(self, path: Path) -> None:
+    def test_is_refused_for_an_archive_with_the_seal_of_another_archive(self, path: Path) -> None:
         one, other = path.read_bytes(), path.with_name("other.tar.gz")
         back_up(other)
         path.write_bytes(other.read_bytes()[: seal.LENGTH] + one[seal.LENGTH :])
         assert "its seal does not match" in self.refusal(path)
 
-    def test_half_an_archive_is_refused(self, path: Path) -> None:
+    def test_is_refused_for_half_an_archive(self, path: Path) -> None:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
         assert str(path) in self.refusal(path)
 
-    def test_a_file_that_is_not_an_archive_or_does_not_exist_is_refused(self, path: Path) -> None:
+    def test_is_refused_for_a_file_that_is_not_an_archive_or_does_not_exist(
+        self, path: Path
+    ) -> None:
         path.write_bytes(gzip.compress(b"something else" * 1000))
         assert str(path) in self.refusal(path)
         assert "There is no file" in self.refusal(path.with_name("nowhere"))
 
-    def test_contents_that_differ_from_the_manifest_are_refused(self, path: Path) -> None:
+    def test_is_refused_for_contents_that_differ_from_the_manifest(self, path: Path) -> None:
         self.rewrite(
             path,
             lambda name, data: (
@@ -222,7 +224,7 @@ class TestARefusedRestore:
         self.rewrite(path, lambda name, data: data + b"!" if name.startswith("files/") else data)
         assert "was changed" in self.refusal(path)
 
-    def test_a_manifest_written_without_the_key_is_refused(self, path: Path) -> None:
+    def test_is_refused_for_a_manifest_written_without_the_key(self, path: Path) -> None:
         self.rewrite(
             path,
             lambda name, data: (
@@ -231,13 +233,11 @@ class TestARefusedRestore:
         )
         assert "its signature does not match" in self.refusal(path)
 
-    def test_a_restore_without_the_encryption_key_is_refused(
-        self, path: Path, settings: Settings
-    ) -> None:
+    def test_is_refused_without_the_encryption_key(self, path: Path, settings: Settings) -> None:
         settings.GADGET_ENCRYPTION_KEYS = [Fernet.generate_key().decode()]
         assert "a key that GADGET_ENCRYPTION_KEYS does not hold" in self.refusal(path)
 
-    def test_a_restore_without_a_second_required_encryption_key_is_refused(
+    def test_is_refused_without_a_second_required_encryption_key(
         self, path: Path, settings: Settings
     ) -> None:
         old, new = settings.GADGET_ENCRYPTION_KEYS[0], Fernet.generate_key().decode()
@@ -251,9 +251,7 @@ class TestARefusedRestore:
         settings.GADGET_ENCRYPTION_KEYS = [old]
         assert "a key that GADGET_ENCRYPTION_KEYS does not hold" in self.refusal(path)
 
-    def test_a_restore_without_the_audit_key_is_refused(
-        self, path: Path, settings: Settings
-    ) -> None:
+    def test_is_refused_without_the_audit_key(self, path: Path, settings: Settings) -> None:
         kept, settings.GADGET_AUDIT_KEYS = (
             settings.GADGET_AUDIT_KEYS,
             [Fernet.generate_key().decode()],
@@ -261,7 +259,7 @@ class TestARefusedRestore:
         assert "which GADGET_AUDIT_KEYS does not hold" in self.refusal(path)
         settings.GADGET_AUDIT_KEYS = kept
 
-    def test_a_backup_from_a_newer_version_is_refused(self, path: Path) -> None:
+    def test_is_refused_for_a_backup_from_a_newer_version(self, path: Path) -> None:
         manifest = read_manifest(path)
         self.resign(
             path,
@@ -269,7 +267,7 @@ class TestARefusedRestore:
         )
         assert "is from a newer version of Gadget: runs.9999_x" in self.refusal(path)
 
-    def test_a_backup_from_before_the_first_release_is_refused(self, path: Path) -> None:
+    def test_is_refused_for_a_backup_from_before_the_first_release(self, path: Path) -> None:
         manifest = read_manifest(path)
         old = [
             ("platform", "0001_initial") if one == FIRST_MIGRATION else one
@@ -278,14 +276,12 @@ class TestARefusedRestore:
         self.resign(path, manifest.model_copy(update={"migrations": old}))
         assert "is from before Gadget's first release and cannot be restored" in self.refusal(path)
 
-    def test_a_backup_of_another_kind_of_database_is_refused(self, path: Path) -> None:
+    def test_is_refused_for_a_backup_of_another_kind_of_database(self, path: Path) -> None:
         other = {"sqlite": "postgresql", "postgresql": "sqlite"}[connection.vendor]
         self.resign(path, read_manifest(path).model_copy(update={"database": other}))
         assert f"is a backup of {other}" in self.refusal(path)
 
-    def test_a_restore_while_a_part_of_gadget_is_running_is_refused(
-        self, path: Path, redis_url: str
-    ) -> None:
+    def test_is_refused_while_a_part_of_gadget_is_running(self, path: Path, redis_url: str) -> None:
         pulse = SignOfLife(WORKER, "worker1@elsewhere")
         pulse.start()
         try:
@@ -294,7 +290,7 @@ class TestARefusedRestore:
             pulse.stop()
 
     def resign(self, path: Path, manifest: Manifest) -> None:
-        """Write the archive with another manifest, as somebody with the key could."""
+        """Write the archive with a different manifest, as somebody who has the key could."""
         text = manifest.sign().model_dump_json().encode()
         self.rewrite(path, lambda name, data: text if name == archive.MANIFEST else data)
 

@@ -86,7 +86,7 @@ class TestARestore:
         assert workshop.work().status == RunStatus.WAITING
         assert recorder.effects.total() == 1
 
-    def test_leaves_an_unstarted_call_of_a_standing_grant_to_a_person(
+    def test_lets_a_person_decide_an_unstarted_call_that_a_standing_grant_had_approved(
         self, workshop: Workshop, recorder: Recorder, take: Take, put_back: PutBack
     ) -> None:
         grant(workshop, "probe.effect", equals("name", "a"))
@@ -99,7 +99,7 @@ class TestARestore:
         run = workshop.work()
         assert [card.status for card in workshop.cards(run)] == [ApprovalStatus.PENDING]
 
-    def test_removes_the_password_of_a_superuser_without_a_line_to_confirm(
+    def test_removes_the_password_of_a_superuser_who_has_no_limit_to_confirm(
         self, workshop: Workshop
     ) -> None:
         User.objects.create_superuser("root", password="a long password")
@@ -167,7 +167,7 @@ class TestARestore:
         restored.stop_everything()
         assert PasswordReset.objects.get().revoked_at is not None
 
-    def test_switches_webhooks_off_and_sends_nothing(self, workshop: Workshop) -> None:
+    def test_switches_webhooks_off_and_does_not_send_events(self, workshop: Workshop) -> None:
         webhook = Webhook.objects.create(
             organization=workshop.organization, name="A", address="https://a.example/"
         )
@@ -207,7 +207,7 @@ class TestLimitsAfterARestore:
         with pytest.raises(Forbidden):
             confirming.confirm(workshop.approver, {line.pk: "restored"})
 
-    def test_have_a_line_for_each_limiting_row_even_without_newer_data(
+    def test_include_a_line_for_each_row_that_limits_something_even_without_newer_data(
         self, workshop: Workshop
     ) -> None:
         ApprovalRule.objects.create(organization=workshop.organization, name="Two people", needed=2)
@@ -220,8 +220,8 @@ class TestLimitsAfterARestore:
 
 
 class TestNewerData:
-    """The database that the restore replaces knows which limits were tightened since the backup;
-    these limits are preselected."""
+    """The replaced database shows which limits were tightened after the backup; the stricter values
+    are preselected."""
 
     def stricter(self, workshop: Workshop, put_back: PutBack) -> None:
         put_back()
@@ -264,7 +264,7 @@ class TestNewerData:
             10,
         )
 
-    def test_revokes_or_raises_tools_again(
+    def test_revokes_tools_or_raises_their_levels_again(
         self, workshop: Workshop, take: Take, put_back: PutBack
     ) -> None:
         take()
@@ -352,7 +352,7 @@ class TestNewerData:
         self.stricter(workshop, put_back)
         assert Employee.objects.get().max_passes == 2
 
-    def test_is_ignored_from_another_installation_with_the_same_ids(
+    def test_is_ignored_if_it_comes_from_another_installation_with_the_same_ids(
         self, workshop: Workshop, take: Take, put_back: PutBack
     ) -> None:
         take()

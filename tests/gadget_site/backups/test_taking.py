@@ -1,5 +1,5 @@
-"""A backup is one private file, complete or absent, with every file that the database names and
-without keys."""
+"""A backup is one private file with every file that the database names, but without keys; a failed
+backup leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def write(organization_id: int, name: str, content: bytes) -> None:
 
 
 @pytest.mark.once
-def test_a_backup_is_one_file_that_only_its_owner_can_read_and_leaves_nothing_else(
+def test_a_backup_is_one_file_that_only_its_owner_can_read_and_leaves_no_other_files(
     workshop: Workshop, take: Take, tmp_path: Path
 ) -> None:
     take()
@@ -75,7 +75,7 @@ def test_an_existing_file_is_replaced_only_with_force(workshop: Workshop, tmp_pa
 
 
 @pytest.mark.once
-def test_a_backup_cannot_be_written_among_the_files_of_employees(
+def test_a_backup_cannot_be_written_into_the_folder_of_employees_files(
     workshop: Workshop, files: Path
 ) -> None:
     with pytest.raises(BackupError, match="among the files"):
@@ -98,7 +98,7 @@ def test_a_failed_backup_leaves_nothing_behind(
 
 
 @pytest.mark.once
-def test_a_backup_holds_the_current_files_and_folders_and_no_links(
+def test_a_backup_contains_the_current_files_and_folders_but_no_links(
     workshop: Workshop, take: Take, files: Path
 ) -> None:
     pk = workshop.organization.pk

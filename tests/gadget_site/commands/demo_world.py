@@ -55,7 +55,7 @@ class DemoWorld:
 
 
 def build_demo() -> DemoWorld:
-    """Build the demo with scripts that wait for nothing."""
+    """Build the demo with scripts that play without pauses."""
     building.build()
     for path in GADGET_SCRIPTS_DIR.glob("*.yaml"):
         write_script(

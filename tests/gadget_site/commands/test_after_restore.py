@@ -1,5 +1,5 @@
-"""`manage.py after_restore`: earlier approvals are requested again, and no run waits for a lost
-worker."""
+"""`manage.py after_restore`: calls that were approved before need a new approval, and no run waits
+for a lost worker."""
 
 from io import StringIO
 

@@ -1,5 +1,5 @@
-"""`manage.py demo` creates two organizations, can be repeated, and is refused where it could do
-harm."""
+"""`manage.py demo` creates two organizations, can be repeated, and is refused on installations
+where it could do harm."""
 
 from io import StringIO
 
@@ -119,7 +119,7 @@ def test_repeating_the_command_creates_nothing_and_reports_that_the_demo_is_up_t
     assert rows() == before
 
 
-def test_an_employee_with_another_script_is_reset_and_the_change_is_audited() -> None:
+def test_an_employee_with_a_changed_script_is_reset_and_the_reset_is_audited() -> None:
     run_demo()
     Employee.objects.filter(name="Dana").update(model="researcher")
     assert "employee Dana" in run_demo()
@@ -145,7 +145,7 @@ def test_the_command_is_refused_without_debug_unless_forced(settings: Settings) 
     assert Organization.objects.count() == 2
 
 
-def test_an_employee_on_the_configured_model_is_added(settings: Settings) -> None:
+def test_an_employee_that_uses_the_configured_model_is_added(settings: Settings) -> None:
     run_demo()
     assert not Employee.objects.filter(name="Alex").exists()
     settings.OPENAI_BASE_URL, settings.OPENAI_API_KEY = "http://localhost:9/v1", "sk-demo"
@@ -158,7 +158,7 @@ def test_an_employee_on_the_configured_model_is_added(settings: Settings) -> Non
     assert "up to date" in run_demo()
 
 
-def test_an_employee_on_ollama_is_added(settings: Settings) -> None:
+def test_an_employee_that_uses_ollama_is_added(settings: Settings) -> None:
     settings.OLLAMA_HOST = "http://localhost:9"
     run_demo()
     alex = Employee.objects.select_related("provider").get(name="Alex")
@@ -202,7 +202,7 @@ def test_every_role_has_a_demo_account() -> None:
     assert set(PEOPLE.values()) == set(Role)
 
 
-def test_deleted_rows_are_restored_by_the_command_but_not_by_a_start() -> None:
+def test_deleted_rows_are_restored_by_the_command_but_not_at_startup() -> None:
     run_demo()
     Record.objects.filter(organization__slug="acme-demo").first().delete()  # type: ignore[union-attr]
     left = Record.objects.count()
@@ -212,7 +212,7 @@ def test_deleted_rows_are_restored_by_the_command_but_not_by_a_start() -> None:
     assert Record.objects.count() == left + 1
 
 
-def test_configuration_is_reset_by_the_command_but_not_by_a_start(settings: Settings) -> None:
+def test_the_configuration_is_reset_by_the_command_but_not_at_startup(settings: Settings) -> None:
     settings.OPENAI_API_KEY = "sk-demo"
     run_demo()
     dana, alex = Employee.objects.get(name="Dana"), Employee.objects.get(name="Alex")
@@ -236,7 +236,7 @@ def test_configuration_is_reset_by_the_command_but_not_by_a_start(settings: Sett
     assert dana.grants.exists()
 
 
-def test_a_start_assigns_scripts_to_employees_without_a_script() -> None:
+def test_employees_without_a_script_get_one_at_startup() -> None:
     run_demo()
     Employee.objects.update(model="", instructions="As I say.")
     run_demo("--keep")
@@ -244,7 +244,7 @@ def test_a_start_assigns_scripts_to_employees_without_a_script() -> None:
     assert (dana.model, dana.instructions) == ("data_steward", "As I say.")
 
 
-def test_a_start_updates_the_real_model_from_the_environment(settings: Settings) -> None:
+def test_the_real_model_is_updated_from_the_environment_at_startup(settings: Settings) -> None:
     settings.OPENAI_API_KEY = "sk-demo"
     run_demo("--keep")
     settings.OPENAI_API_KEY, settings.OPENAI_MODEL = "sk-other", "large"

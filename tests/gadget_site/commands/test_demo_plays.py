@@ -92,7 +92,9 @@ class TestTheDataSteward:
             f"they score {average} points on average" in Draft.objects.get(run_id=str(run.pk)).body
         )
 
-    def test_reports_which_change_was_approved_which_denied_and_why(self, world: DemoWorld) -> None:
+    def test_reports_which_change_was_approved_and_which_was_denied_and_why(
+        self, world: DemoWorld
+    ) -> None:
         run = world.work("Dana", INACTIVE)
         first, second = world.cards(run)
         world.approve(first)
@@ -137,7 +139,7 @@ class TestTheDataSteward:
 
 
 class TestTheOfficeManager:
-    def test_needs_approval_to_delete_and_reports_the_number_of_deleted_records(
+    def test_needs_approval_to_delete_records_and_reports_how_many_were_deleted(
         self, world: DemoWorld
     ) -> None:
         run = world.work("Morgan", DELETE)
@@ -164,9 +166,7 @@ class TestTheOfficeManager:
         assert "Marketing wants them" in run.answer
         assert Record.objects.filter(organization=world.organization).count() == 500
 
-    def test_archives_companies_when_approved_and_reports_their_number(
-        self, world: DemoWorld
-    ) -> None:
+    def test_archives_companies_when_approved_and_reports_how_many(self, world: DemoWorld) -> None:
         run = world.work("Morgan", "Archive the inactive APAC companies with a low score")
         (card,) = world.cards(run)
         world.approve(card)
@@ -244,7 +244,7 @@ class TestTheRegister:
         assert told == [(n / 3, f"{n + 1} of 3: {record.name}") for n, record in enumerate(records)]
         assert result.data["trading"] + result.data["silent"] == 3
 
-    def test_finds_no_record_of_another_organization(self, world: DemoWorld) -> None:
+    def test_does_not_find_records_of_another_organization(self, world: DemoWorld) -> None:
         record = Record.objects.exclude(organization=world.organization).first()
         assert record is not None
         with pytest.raises(ToolError, match="no record"):

@@ -1,5 +1,5 @@
-"""Demo accounts do not outlive the demo: open accounts are reported, prevent listening to other
-machines, and can be removed."""
+"""Demo accounts do not outlive the demo: open accounts are reported and can be removed, and while
+they exist, Gadget does not accept connections from other machines."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_open_accounts_cause_only_a_warning_if_no_other_machine_can_connect(
     assert not check_before_listening()
 
 
-def test_the_web_part_refuses_to_listen_to_others_while_demo_accounts_are_open(
+def test_the_web_part_refuses_to_listen_to_other_machines_while_demo_accounts_are_open(
     demo: None, installation: Installation
 ) -> None:
     installation.variables = {"HOST": "0.0.0.0"}

@@ -1,4 +1,4 @@
-"""The doctor contacts every active source, and reports failing ones and broken plugins."""
+"""The doctor contacts every active source, and reports failing sources and broken plugins."""
 
 from __future__ import annotations
 

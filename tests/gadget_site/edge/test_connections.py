@@ -16,7 +16,7 @@ pytestmark = pytest.mark.once
 
 
 def talk(application: Any, data: bytes) -> tuple[bytes, bool]:
-    """Return the server's response to the data, and True if the connection stays open."""
+    """Send the data; return the server's response, and True if the connection stays open."""
 
     async def main() -> tuple[bytes, bool]:
         server = Server(application=application, endpoints=["none"], server_name="")

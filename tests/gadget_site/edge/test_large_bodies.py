@@ -1,5 +1,5 @@
 """A body that is too large is refused before it is received: the limit is 1 MB without a login;
-with a login, each page has its own."""
+with a login, each page has its own limit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def in_chunks(
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_stranger_is_refused_by_the_announced_length_on_every_path(site: Site, path: str) -> None:
+def test_a_stranger_who_announces_a_large_body_is_refused_on_every_path(
+    site: Site, path: str
+) -> None:
     with site.connect() as wire:
         wire.send(head_of(path, 400 * MB, {"Expect": "100-continue"}))
         response = wire.read_response()
@@ -90,7 +92,7 @@ def test_a_small_body_from_a_stranger_is_accepted(site: Site) -> None:
 @pytest.mark.parametrize(
     "proof", ["made up", "logged out", "switched off", "wrong token", "revoked token"]
 )
-def test_an_invalid_cookie_or_token_does_not_count_as_a_login(site: Site, proof: str) -> None:
+def test_an_invalid_cookie_or_token_is_not_accepted_as_a_login(site: Site, proof: str) -> None:
     headers = site.token("operator") if "token" in proof else site.cookies("operator")
     if proof == "made up":
         headers = {"Cookie": "sessionid=abcdefghijklmnopqrstuvwxyz012345"}

@@ -94,7 +94,7 @@ def test_the_scheme_is_taken_only_from_a_trusted_proxy(
     )
 
 
-def test_a_site_served_over_https_is_https_unless_a_trusted_proxy_says_otherwise(
+def test_requests_to_a_site_with_an_https_origin_are_https_unless_a_trusted_proxy_disagrees(
     trusted: Settings,
 ) -> None:
     trusted.GADGET_ORIGIN = "https://gadget.example.com"

@@ -19,8 +19,8 @@ def closed() -> Iterator[None]:
 
 
 def request(kind: str, path: str) -> list[dict[str, Any]]:
-    """Send one request through the gate to an application that says `through`; return the messages
-    of the response."""
+    """Send one request through the gate to an application that responds with `through`; return the
+    messages of the response."""
     sent: list[dict[str, Any]] = []
 
     async def send(message: dict[str, Any]) -> None:

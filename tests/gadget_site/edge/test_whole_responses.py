@@ -1,4 +1,4 @@
-"""No byte remains in a connection after a response, so that the next response cannot be forged."""
+"""After a response, no bytes are left in the connection, so the next response cannot be forged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGE = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged" * 5_000
 
 @pytest.fixture
 def large(site: Site) -> Site:
-    """Store a file of more than 200 KB, and as much data to show and to export."""
+    """Store a file of more than 200 KB, and the same amount of data to show and to export."""
     cookies = site.cookies("operator")
     assert site.upload("large.bin", LARGE, cookies).status == 302
     rows = [
@@ -98,7 +98,7 @@ class TestOneResponse:
 def answered(
     method: str, status: int, parts: list[bytes], length: bytes = b""
 ) -> list[dict[str, Any]]:
-    """Return all messages to the server for a response with these parts."""
+    """Return all messages that the server gets for a response with these parts."""
     sent: list[dict[str, Any]] = []
 
     async def application(_scope: Any, _receive: Any, send: Any) -> None:

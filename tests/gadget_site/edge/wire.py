@@ -55,7 +55,7 @@ class Wire:
         return WireResponse(code, headers, self._body(headers) if has_body else b"")
 
     def is_silent(self, seconds: float = 0.15) -> bool:
-        """Return True if nothing is left to read, and nothing arrives for a moment."""
+        """Return True if there is nothing left to read and no data arrives for a moment."""
         return not self._buffer and not select.select([self._socket], [], [], seconds)[0]
 
     def rest(self) -> bytes:

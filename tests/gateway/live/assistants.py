@@ -1,5 +1,5 @@
 """The real coding assistants, set up as the guide says, on a separate machine, with a model that
-plays a case."""
+plays a scripted case."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Assistant:
     Attributes:
         files: the guide's settings files that start the hook, for everybody and for one user.
         shell: the model's names for the tool that runs commands, and for its param.
-        command: starts it with one task, and keeps the assistant itself from asking a person.
+        command: the command line that starts the assistant with one task, and that prevents the
+            assistant itself from asking a person.
     """
 
     name: str
@@ -138,7 +139,7 @@ class Office:
             [f"{BIN}/{path}", *arguments, "Do it."], **self.fill(assistant)
         )
         assert process.stdin is not None
-        process.stdin.close()  # one assistant reads its input to the end before it begins
+        process.stdin.close()  # one assistant reads all of its input before it begins
         process.stdin = None
         return process
 
@@ -182,13 +183,13 @@ class Office:
         return {"SHELL": "/bin/bash", "TERM": "dumb", **filled}
 
     def touch(self, assistant: Assistant, name: str) -> tuple[Path, Call]:
-        """Return a missing file, and the call that creates it."""
+        """Return the path of a file that does not exist, and the call that creates it."""
         path = self.machine.home / name
         return path, assistant.call_shell(f"touch {path}")
 
 
 def read_block(path: str) -> str:
-    """Return the guide's text for a file; files that the guide calls equal have the same text."""
+    """Return the guide's text for a file; files that the guide calls identical share one text."""
     text = GUIDE.read_text(encoding="utf-8")
     same = {file: each.files[0] for each in ALL for file in each.files[1:]} | {
         "~/.codex/hooks.json": CLAUDE.files[0],
@@ -205,7 +206,7 @@ def read_block(path: str) -> str:
 
 
 def end(process: subprocess.Popen[str]) -> str:
-    """Wait for the end of an assistant, and return its output."""
+    """Wait until an assistant has ended, and return its output."""
     output, errors = process.communicate(timeout=180)
     return f"{output}\n{errors}"
 

@@ -84,7 +84,8 @@ def list_cards() -> set[int]:
 
 
 def decide_next(site: Site, before: set[int], *, approves: bool) -> Approval:
-    """Await a new card, and decide it over REST, so that waiting requests are notified at once."""
+    """Await a new card, and decide it over REST, so that waiting requests are notified
+    immediately."""
     await_that(lambda: Approval.objects.exclude(pk__in=before).exists(), "a card comes", PATIENCE_S)
     card = Approval.objects.exclude(pk__in=before).select_related("tool_call").get()
     confirmed = (

@@ -1,5 +1,5 @@
-"""A model server with four protocols that plays a case: it requests the given tool calls one by
-one, then ends."""
+"""A model server with four protocols that plays a scripted case: it requests the given tool calls
+one by one, then ends the conversation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _numbers = count(1)
 
 
 class ModelStub:
-    """The played case, and the received requests.
+    """The scripted case, and the requests that the server has received.
 
     Attributes:
         calls: the tool calls that the model requests, one after another.

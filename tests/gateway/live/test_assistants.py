@@ -1,5 +1,5 @@
-"""The real assistants, each set up by the guide: a command waits, and runs only after its
-approval.
+"""The real assistants, each set up as the guide says: a command waits, and runs only after it is
+approved.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def test_a_command_runs_only_after_its_approval(
 def test_an_open_ask_is_closed_when_the_assistant_ends_its_session(
     office: Office, assistant: Assistant
 ) -> None:
-    """The hook denies with a ticket, the model gives up, and the program reports its end to the
-    hook."""
+    """The hook denies with a ticket, the model gives up, and the assistant tells the hook that its
+    session has ended."""
     office.install(assistant.files[0])
     office.let_hook_wait(22)
     path, made = office.touch(assistant, "later")
@@ -103,7 +103,9 @@ def test_the_live_check_sees_the_assistants_own_call(office: Office, assistant: 
     )
 
 
-def test_a_check_without_a_call_verifies_nothing(office: Office) -> None:
+def test_a_check_without_a_call_of_the_assistant_reports_the_hook_as_not_verified(
+    office: Office,
+) -> None:
     office.install(CLAUDE.files[0])
     _, output = office.check(CLAUDE)
     assert "The hook is not verified: no call of the assistant came to it." in output

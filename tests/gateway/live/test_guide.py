@@ -1,5 +1,5 @@
-"""The guide to connecting an agent, followed as printed: its commands run in one shell, from ask to
-outcome."""
+"""The guide to connecting an agent, followed as printed: its commands run in one shell, from the
+ask to the report of the outcome."""
 
 from __future__ import annotations
 

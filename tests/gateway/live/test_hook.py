@@ -188,7 +188,7 @@ COPILOT = {
         ),
     ],
 )
-def test_each_assistants_report_finds_its_call(
+def test_each_assistants_report_is_matched_to_its_call(
     site: Site, hook: Hook, before: dict[str, Any], after: dict[str, Any], status: CallStatus
 ) -> None:
     with decided(site, approves=True):
@@ -198,9 +198,7 @@ def test_each_assistants_report_finds_its_call(
     assert ToolCall.objects.get().status == status
 
 
-def test_a_report_succeeds_however_many_and_large_the_other_asks_are(
-    site: Site, hook: Hook
-) -> None:
+def test_a_report_succeeds_even_if_there_are_many_other_large_asks(site: Site, hook: Hook) -> None:
     with decided(site, approves=True):
         hook.answer(DEPLOY)
     key = AgentKey.objects.get()
@@ -293,7 +291,9 @@ class TestHostileServers:
         "The hook ends before the assistant's timeout, whatever a server does",
         "static/clients/gadget_hook.py",
     )
-    def test_that_drip_are_abandoned_before_the_assistants_timeout(self, tmp_path: Path) -> None:
+    def test_that_send_single_bytes_are_abandoned_before_the_assistants_timeout(
+        self, tmp_path: Path
+    ) -> None:
         def drip(connection: socket.socket) -> None:
             with suppress(OSError):
                 connection.recv(65_536)

@@ -1,5 +1,5 @@
-"""`gadget_hook.py check` checks every step from the agent to an installation; tests/clients tests
-the problems that it reports."""
+"""`gadget_hook.py check` checks every step between the agent and an installation; the problems that
+it reports are tested in tests/clients."""
 
 from __future__ import annotations
 

@@ -131,7 +131,9 @@ def read_result(response: httpx2.Response) -> dict[str, Any]:
     return dict(json.loads(data)["result"])
 
 
-def test_a_clients_descriptions_of_itself_or_a_call_are_not_stored(site: Site, secret: str) -> None:
+def test_a_clients_description_of_itself_or_of_a_call_is_not_stored(
+    site: Site, secret: str
+) -> None:
     record, words = site.workshop.record(), "CANARY"
     client = {"name": words, "title": words, "version": "1"}
     about_itself = {**INITIALIZE_PARAMS, "clientInfo": client, "_meta": {"title": words}}
@@ -156,7 +158,7 @@ def test_a_clients_descriptions_of_itself_or_a_call_are_not_stored(site: Site, s
     assert words not in str(stored)
 
 
-def test_only_the_employees_tools_and_the_gateways_own_are_listed_and_callable(
+def test_only_the_tools_of_the_employee_and_of_the_gateway_are_listed_and_callable(
     site: Site, secret: str
 ) -> None:
     site.workshop.employee.grants.exclude(tool="data.searchRecords").delete()
@@ -232,7 +234,7 @@ def test_invalid_tickets_are_refused(site: Site, secret: str) -> None:
 
 
 def test_the_web_process_stays_subscribed_between_calls(site: Site, secret: str) -> None:
-    """Without a subscription, its channel layer would see the end of the next call up to 0.1 s
+    """Without a subscription, its channel layer would notice the end of the next call up to 0.1 s
     late."""
     with (
         connect(site.installation.url, secret) as agent,
@@ -264,7 +266,7 @@ def test_calls_of_one_session_run_in_parallel(site: Site, secret: str) -> None:
         assert not slow.result(30).is_error
 
 
-def test_a_running_write_delays_no_read(site: Site, secret: str) -> None:
+def test_a_running_write_does_not_delay_reads(site: Site, secret: str) -> None:
     site.recorder.hold("slow")
     with connect(site.installation.url, secret) as agent:
         ticket = agent.call("probe.effect", name="slow").structured_content["ticket"]

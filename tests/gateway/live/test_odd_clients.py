@@ -1,4 +1,4 @@
-"""Clients that violate the protocol, want to log in, or read only JSON: each gets a helpful
+"""Clients that violate the protocol, want to log in, or read only JSON: each client gets a helpful
 response."""
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def test_a_body_that_is_not_a_message_is_refused(site: Site, secret: str, body: 
     assert (response.status_code, get_error(response)["code"]) == (400, -32600)
 
 
-def test_null_params_count_as_missing_params(site: Site, secret: str) -> None:
+def test_null_params_are_treated_as_missing(site: Site, secret: str) -> None:
     assert post(site, secret, {**PING, "params": None}).status_code == 200
 
 
@@ -153,7 +153,7 @@ class TestAcceptHeader:
     @pytest.mark.parametrize(
         "accept", ["application/json", "application/json; q=1", "application/*", "Application/Json"]
     )
-    def test_of_json_only_gets_json(self, site: Site, secret: str, accept: str) -> None:
+    def test_that_allows_only_json_gets_json(self, site: Site, secret: str, accept: str) -> None:
         record = site.workshop.record(region="EU")
         call = {"name": "data__searchRecords", "arguments": {"region": "EU"}}
         body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
@@ -161,7 +161,9 @@ class TestAcceptHeader:
         assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
         assert response.json()["result"]["structuredContent"]["records"][0]["id"] == str(record.pk)
 
-    def test_of_json_only_gets_json_in_the_newest_revision(self, site: Site, secret: str) -> None:
+    def test_that_allows_only_json_gets_json_in_the_newest_revision(
+        self, site: Site, secret: str
+    ) -> None:
         meta = {
             "io.modelcontextprotocol/protocolVersion": NEWEST,
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -194,7 +196,9 @@ class TestAcceptHeader:
     ) -> None:
         assert post(site, secret, Accept=accept).status_code == 406
 
-    def test_of_json_only_opens_a_session_in_the_handshake(self, site: Site, secret: str) -> None:
+    def test_that_allows_only_json_opens_a_session_in_the_handshake(
+        self, site: Site, secret: str
+    ) -> None:
         begun = post(site, secret, INITIALIZE, Accept="application/json")
         assert begun.json()["result"]["serverInfo"]["name"] == "gadget"
         session = {"Accept": "application/json", "Mcp_Session_Id": begun.headers["mcp-session-id"]}

@@ -44,7 +44,7 @@ def node_path() -> str:
 )
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_the_conformance_suite_passes_except_for_unoffered_features(
+def test_the_conformance_suite_passes_except_for_features_that_gadget_does_not_offer(
     site: Site, secret: str, node_path: str, revision: str, tmp_path: Path
 ) -> None:
     for tool in PROBES:
@@ -102,8 +102,8 @@ def test_the_typescript_client_can_list_read_ask_wait_and_fetch(
 
 
 def run_approving(site: Site, command: list[str]) -> tuple[int, str]:
-    """Run the suite while a person approves its calls, except the long ones, which the suite
-    cancels."""
+    """Run the suite while a person approves its calls, except the long calls, which the suite
+    cancels itself."""
     with tempfile.TemporaryFile("w+") as output:
         with subprocess.Popen(
             command, cwd=node.FOLDER, stdout=output, stderr=subprocess.DEVNULL

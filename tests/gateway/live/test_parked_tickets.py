@@ -1,4 +1,4 @@
-"""A thousand calls that wait for people, or 200 in a sample: while parked, they hold no thread or
+"""A thousand calls (200 in a sample) that wait for people: while parked, they use no thread or
 memory of the web process."""
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from tests.processes import Installation, RealProcess
 TICKETS = 1_000 if sampling.is_whole() else 200
 WAIT_S = 12 if sampling.is_whole() else 5
 POOLED_THREADS = 36
-"""The threads of all pools, for any number of tickets: calls 8, door 2, sockets 4, pages 16,
-database 6."""
+"""The number of threads in all pools together, for any number of tickets: calls 8, door 2, sockets
+4, pages 16, database 6."""
 FEW_KB = 8_000 + 8 * TICKETS
 """Kilobytes by which a process may grow for other reasons, such as the page cache of SQLite in each
 of its threads."""
 STEADY_S, STEADY_KB = 0.5, 500
 CONNECTION_KB = 150
-"""The most kilobytes that an open connection and its waiting request may take."""
+"""The maximum number of kilobytes that an open connection and its waiting request may use."""
 
 
 def park(site: Site, keys: int) -> list[tuple[str, str]]:
@@ -64,7 +64,7 @@ async def send(
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     response = await client.post(f"{site.installation.url}/mcp", json=body, headers=headers)
     assert response.status_code == 200, response.text
-    # A response that took long also has comments, which keep the connection open.
+    # A response that takes long also contains comments, which keep the connection open.
     return dict(json.loads(response.text.rpartition("data: ")[2].splitlines()[0])["result"])
 
 
@@ -89,8 +89,8 @@ async def await_steady_memory(web: RealProcess) -> None:
 async def wait_for_all(
     site: Site, tickets: list[tuple[str, str]], web: RealProcess
 ) -> tuple[int, int, float]:
-    """Wait for all tickets at once; return the threads and the memory of the web process meanwhile,
-    and the seconds that a page took."""
+    """Wait for all tickets at the same time; return the number of threads and the memory of the web
+    process while they wait, and the seconds that a page took."""
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(timeout=120, limits=limits) as client:
 
@@ -116,7 +116,7 @@ async def wait_for_all(
 @feature(
     "Agents elsewhere", "A thousand open tickets hold no thread", "agents/web/sockets/call_feed.py"
 )
-def test_parked_calls_hold_nothing_and_awaited_calls_only_their_connections(
+def test_parked_calls_use_no_resources_and_awaited_calls_use_only_their_connections(
     site: Site, running: Installation
 ) -> None:
     web = running.process("web")

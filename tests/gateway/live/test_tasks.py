@@ -1,5 +1,5 @@
-"""The tasks extension: a client that declares it gets a task instead of a ticket, and nothing else
-changes."""
+"""The tasks extension: a client that declares support for it gets a task instead of a ticket;
+everything else stays the same."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_task_can_be_cancelled(site: Site, secret: str) -> None:
         assert look_up(site, secret, task)["status"] == "cancelled"
 
 
-def test_an_agents_input_to_a_task_decides_nothing(site: Site, secret: str) -> None:
+def test_an_agents_input_to_a_task_cannot_decide_a_card(site: Site, secret: str) -> None:
     task = ask(site, secret)
     update = {"taskId": task["taskId"], "inputResponses": {"approve": {"action": "accept"}}}
     assert send(site, secret, "tasks/update", update)["result"]["resultType"] == "complete"
@@ -182,7 +182,7 @@ class TestATaskRequest:
         assert response["error"]["code"] == types.HEADER_MISMATCH
         assert look_up(site, secret, task)["status"] == "working"
 
-    def test_is_refused_without_the_declared_extension(
+    def test_is_refused_unless_the_client_declares_the_extension(
         self, site: Site, secret: str, method: str
     ) -> None:
         task = ask(site, secret)

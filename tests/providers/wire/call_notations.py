@@ -1,5 +1,5 @@
-"""Calls in notations without a marker of calls, and answers in the same notations; for tools whose
-params are known."""
+"""Calls in notations that have no marker for calls, and answers in the same notations, for tools
+whose params are known."""
 
 from typing import Any
 
@@ -122,8 +122,8 @@ CALLS = {
 """Texts that all call an offered tool with params that it accepts."""
 
 AMBIGUOUS = frozenset(case for case in CALLS if case.endswith("after prose")) - {"XML after prose"}
-"""Texts that may be examples in a response; they count as examples once the server has parsed a
-call by this model."""
+"""Texts that may be examples in a response; they are accepted as examples once the server has
+parsed a call by this model."""
 
 ANSWERS = {
     "figures by tool": '{"web.search": {"calls": 3}, "utility.now": {"calls": 1}}',

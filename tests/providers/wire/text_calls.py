@@ -152,8 +152,8 @@ AMBIGUOUS = (
     "JSON after prose in one line",
     "pythonic after prose",
 )
-"""Texts that may be examples in a response; they count as examples once the server has parsed a
-call by this model."""
+"""Texts that may be examples in a response; they are accepted as examples once the server has
+parsed a call by this model."""
 
 ANSWERS = {
     "a quoted marker": "A server without a parser prints `<tool_call>` as text.",

@@ -21,8 +21,8 @@ CallTool = Callable[[str, dict[str, Any]], Awaitable[Any]]
 
 
 async def serve(list_tools: ListTools, call_tool: CallTool) -> None:
-    """For each line of input, print the result of the call as the client passes it to its model, or
-    else the names of the tools."""
+    """Print, for each line of input, the result of the requested call as the client passes it to
+    its model, or the names of the tools."""
     while line := await asyncio.to_thread(sys.stdin.readline):
         asked = json.loads(line)
         if asked["tool"]:

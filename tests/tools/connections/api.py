@@ -113,4 +113,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the server's names
 
     def log_message(self, *_: object) -> None:
-        """Log nothing; tests read the received requests instead."""
+        """Do not log requests; tests read the received requests instead."""

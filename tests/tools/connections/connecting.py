@@ -112,7 +112,7 @@ def told(key: str, text: str = "", level: Level = Level.READ, tool: str = "") ->
 
 def keep(source: Source, *tools: DescribedTool, **more: Any) -> dict[str, list[str]]:
     """Store a description with these tools, as if the source had returned it. Return the names of
-    the tools that are new, changed, gone or back, by these words."""
+    the tools that are new, changed, gone or back, grouped under these words."""
     found = save_description(
         source, SourceDescription(title="CRM", version="1", tools=tools, **more)
     )

@@ -83,7 +83,7 @@ def test_an_admin_can_lower_the_level_of_a_batch_and_sees_the_reason(
     assert len(card.preview["targets"]) == 2
 
 
-def test_a_level_set_before_the_reason_was_shown_does_not_count(
+def test_a_level_set_before_the_reason_was_shown_is_ignored(
     workshop: Workshop, source: Source
 ) -> None:
     row = row_of(source, "crm.sendMany")

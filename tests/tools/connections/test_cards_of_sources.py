@@ -43,7 +43,7 @@ def shown(workshop: Workshop, card: Approval) -> str:
 
 
 def obstacle(html: str) -> str:
-    """Return the card's text about the obstacle to its call, or an empty text if there is none."""
+    """Return the card's text that says why its call cannot start, or an empty text if it can."""
     _, found, rest = html.partition('class="obstacle"')
     return rest.partition("<span>")[2].partition("</span>")[0] if found else ""
 
@@ -68,7 +68,7 @@ def titles_and_names(workshop: Workshop) -> set[tuple[str, str]]:
     "agents/web/cards/cards.py",
     whole_file=True,
 )
-def test_a_card_names_the_connected_tool_and_no_obstacle(
+def test_a_card_names_the_connected_tool_without_an_obstacle(
     workshop: Workshop, card: Approval
 ) -> None:
     html = shown(workshop, card)

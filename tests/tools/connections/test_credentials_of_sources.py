@@ -1,4 +1,5 @@
-"""Requests to a source carry the organization's newest credentials, which appear nowhere else."""
+"""Requests to a source carry the organization's newest credentials, which do not appear anywhere
+else."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ def test_a_token_changed_while_a_card_is_open_keeps_the_card_valid(
     assert [request.headers["authorization"] for request in api.received] == [f"Bearer {SECOND}"]
 
 
-def test_a_call_without_a_token_sends_nothing_and_names_the_service(
+def test_a_call_without_a_token_is_not_sent_and_names_the_service(
     workshop: Workshop, api: Api, source: Source
 ) -> None:
     workshop.play(asking(call(LIST)))
@@ -83,7 +84,7 @@ def test_a_call_without_a_token_sends_nothing_and_names_the_service(
     "A changed token is used by the next call, and appears in no row, prompt, page or log",
     "tools/connections/servers.py",
 )
-def test_the_token_is_in_no_row_prompt_page_transcript_or_log_line(
+def test_the_token_never_appears_in_rows_prompts_pages_transcripts_or_logs(
     workshop: Workshop, api: Api, source: Source, model: ModelServer, lines: list[str]
 ) -> None:
     """The API repeats the token in every response and in its description."""

@@ -104,7 +104,7 @@ class TestAToolboxChange:
         take(source, LIST)  # reuses the version number for different content
         assert look(workshop)
 
-    def test_a_change_of_credentials_rebuilds_the_tools_that_contain_them(
+    def test_of_credentials_rebuilds_the_tools_that_contain_them(
         self, workshop: Workshop, source: Source
     ) -> None:
         before = load_toolbox(workshop.organization.pk)
@@ -112,7 +112,7 @@ class TestAToolboxChange:
         Organization.objects.get(pk=workshop.organization.pk)
         assert load_toolbox(workshop.organization.pk) is not before
 
-    def test_a_change_of_allowed_hosts_is_visible(self, workshop: Workshop) -> None:
+    def test_of_allowed_hosts_is_visible(self, workshop: Workshop) -> None:
         organization = workshop.organization
         assert not load_network_access(organization.pk).allowed
         AllowedHost.objects.create(organization=organization, host="example.com")
@@ -184,7 +184,7 @@ class TestCostOfLoading:
             assert load_toolbox(workshop.organization.pk) is made
         assert (len(first), len(again)) == (3, 0)
 
-    def test_adds_no_statement_to_a_pass(self, workshop: Workshop, api: Api) -> None:
+    def test_does_not_add_statements_to_a_pass(self, workshop: Workshop, api: Api) -> None:
         other = build_workshop("globex")
         connect_fifty(workshop, api)
         numbers = []

@@ -41,7 +41,7 @@ class TestAPublishedServer:
     def source(self, workshop: Workshop) -> Source:
         return connect_program(workshop, TIME_SERVER)
 
-    def test_its_tools_stay_in_quarantine_until_they_have_levels(
+    def test_has_tools_that_stay_in_quarantine_until_they_have_levels(
         self, workshop: Workshop, source: Source
     ) -> None:
         rows = SourceTool.objects.filter(source=source).order_by("tool")
@@ -137,7 +137,7 @@ class TestTheHourlyRefresh:
         record_problem(source, "")
         assert list(select_due_sources()) == [source]
 
-    def test_a_failed_refresh_keeps_the_earlier_tools_and_reports_why(
+    def test_keeps_the_earlier_tools_and_reports_the_reason_if_it_fails(
         self, workshop: Workshop, source: Source, definitions: Path
     ) -> None:
         before = generation(workshop.organization)

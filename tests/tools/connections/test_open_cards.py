@@ -198,7 +198,7 @@ class TestOpenCardOfAnApi:
             {"scopes": "write"},
         ],
     )
-    def test_the_tools_definition_hash_changes_with_the_sources_authentication(
+    def test_has_a_tool_whose_definition_hash_changes_with_the_sources_authentication(
         self, workshop: Workshop, source: Source, change: dict[str, str]
     ) -> None:
         before = promise_of(workshop, ADD)
@@ -207,7 +207,7 @@ class TestOpenCardOfAnApi:
         assert promise_of(workshop, ADD) != before
 
     @pytest.mark.parametrize("how", ["gone", "left", "off", "deleted"])
-    def test_is_cancelled_and_nothing_is_sent_if_the_tool_is_no_longer_available(
+    def test_is_cancelled_without_sending_a_request_if_the_tool_is_no_longer_available(
         self, workshop: Workshop, api: Api, source: Source, run: Run, how: str
     ) -> None:
         take_away(api, source, how)
@@ -285,7 +285,7 @@ class TestOpenCardOfAServer:
     @pytest.mark.parametrize(
         "change", [{"service": "payroll"}, {"environment": {"KEY": "payroll_token"}}]
     )
-    def test_the_tools_definition_hash_changes_with_the_sources_account(
+    def test_has_a_tool_whose_definition_hash_changes_with_the_sources_account(
         self, workshop: Workshop, server: Source, change: dict[str, Any]
     ) -> None:
         for service in ("notes", "payroll"):
@@ -321,7 +321,7 @@ class TestAnUnavailableTool:
         assert REASONS[how] in row.content
         assert api.received == []
 
-    def test_an_enabled_tool_without_a_grant_cannot_be_called(
+    def test_that_is_enabled_but_not_granted_cannot_be_called(
         self, workshop: Workshop, api: Api, source: Source
     ) -> None:
         take(source, "crm.listContacts")

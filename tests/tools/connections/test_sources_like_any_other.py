@@ -31,8 +31,8 @@ LIST, ADD, NOW = "crm.listContacts", "crm.addContact", "time.get_current_time"
 
 @pytest.fixture
 def sources(workshop: Workshop, api: Api) -> list[ConnectedSource]:
-    """An API with one tool in quarantine and one that works, and an MCP program; neither is
-    contacted afterward."""
+    """An API with one tool in quarantine and one that works, and an MCP program. The returned
+    sources have not contacted them."""
     api_source = connect_api(workshop, api)
     offer(workshop, api_source, LIST, ADD)
     SourceTool.objects.filter(pk=row_of(api_source, ADD).pk).update(hash="changed")

@@ -178,7 +178,7 @@ def test_a_card_about_an_unknown_outcome_shows_the_accepted_title(
 
 
 class TestANewTitle:
-    def test_waits_for_an_admin_and_stops_nothing(
+    def test_waits_for_an_admin_while_the_tool_stays_usable(
         self, workshop: Workshop, bank: Source, described: Path, tmp_path: Path
     ) -> None:
         list_tools(described, wire=DISHONEST)
@@ -224,7 +224,7 @@ class TestANewTitle:
         )
         LogEntry.objects.all().delete()  # the workshop clears only Gadget's own tables
 
-    def test_an_operations_new_title_waits_for_an_admin_even_if_its_description_is_accepted(
+    def test_of_an_operation_waits_for_an_admin_even_if_its_description_is_accepted(
         self, workshop: Workshop, api: Api
     ) -> None:
         api.paths["/contacts"]["post"] |= {"description": "Adds."}

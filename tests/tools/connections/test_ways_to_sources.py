@@ -56,7 +56,7 @@ def source_of(kind: SourceKind, **more: object) -> Source:
         ),
     ],
 )
-def test_a_server_behind_an_address_gets_its_headers(
+def test_a_server_with_an_address_gets_its_headers(
     settings: dict[str, str], headers: dict[str, str]
 ) -> None:
     server = build_server(source_of(SourceKind.MCP_HTTP, **settings), GIVEN, NetworkAccess())

@@ -63,7 +63,7 @@ class TestToolsOfASource:
         assert keep(source, told("add"), told("list")) == {}
         assert generation(source.organization) == before
 
-    def test_tools_with_only_a_new_tag_are_stored_and_not_reported_as_changed(
+    def test_with_only_a_new_tag_are_stored_but_not_reported_as_changed(
         self, source: Source
     ) -> None:
         keep(source, told("add", level=Level.WRITE))
@@ -89,7 +89,7 @@ class TestToolsOfASource:
         assert SourceTool.objects.filter(source=source).count() == 1_000
         assert (len(made) <= 24, len(changed) <= 24, len(unchanged) <= 8) == (True, True, True)
 
-    def test_tools_described_twice_or_with_an_overlong_key_are_left_out_with_a_reason(
+    def test_described_twice_or_with_a_key_that_is_too_long_are_left_out_with_a_reason(
         self, source: Source
     ) -> None:
         long = DescribedTool(
@@ -117,7 +117,7 @@ class TestNamesOfTools:
         "A tool keeps its name even if its source changes, and all names are unique",
         "tools/connections/changes.py",
     )
-    def test_names_that_collide_are_numbered_once_and_stay_in_any_later_order(
+    def test_that_collide_are_numbered_once_and_stay_the_same_in_any_later_order(
         self, source: Source
     ) -> None:
         keep(source, told("one", tool="show"), told("two", tool="show"), told("three", tool="SHOW"))
@@ -131,7 +131,7 @@ class TestNamesOfTools:
         )
         assert names(source) == before
 
-    def test_names_of_removed_tools_are_not_reused(self, source: Source) -> None:
+    def test_of_removed_tools_are_not_reused(self, source: Source) -> None:
         keep(source, told("one", tool="show"))
         keep(source, told("two", tool="show"))
         keep(source, told("two", tool="show"), told("one", tool="show"))
@@ -139,13 +139,13 @@ class TestNamesOfTools:
 
 
 class TestAcceptance:
-    def test_acceptance_of_an_api_tool_survives_a_new_description(self, source: Source) -> None:
+    def test_of_an_api_tool_survives_a_new_description(self, source: Source) -> None:
         keep(source, told("list"))
         take(source, "crm.list")
         keep(source, told("list", "Lists."))
         assert row_of(source, "crm.list").state == "offered"
 
-    def test_acceptance_of_a_server_tool_ends_with_a_new_description_and_returns_with_the_old_one(
+    def test_of_a_server_tool_ends_with_a_new_description_and_returns_with_the_old_one(
         self, server: Source
     ) -> None:
         keep(server, told("list"))
@@ -197,7 +197,7 @@ class TestALevel:
         row = row_of(source, "crm.act")
         assert (row.effective_level, row.state) == (effective, state)
 
-    def test_a_lowered_level_stays_after_a_changed_definition_which_waits_for_an_admin(
+    def test_that_was_lowered_stays_while_a_changed_definition_waits_for_an_admin(
         self, source: Source
     ) -> None:
         keep(source, told("search", level=Level.WRITE))
@@ -228,7 +228,7 @@ class TestChoosingTools:
         "Only shown definitions can be accepted, even during a refresh",
         "tools/connections/changes.py",
     )
-    def test_enables_nothing_that_was_not_shown(self, server: Source) -> None:
+    def test_cannot_enable_a_definition_that_was_not_shown(self, server: Source) -> None:
         keep(server, told("list"))
         shown = row_of(server, "crm.list").hash
         keep(server, told("list", "Lists, and more."))
@@ -239,9 +239,7 @@ class TestChoosingTools:
         )
         assert row_of(server, "crm.list").state == "not chosen"
 
-    def test_enables_nothing_of_another_source_and_nothing_that_was_removed(
-        self, server: Source
-    ) -> None:
+    def test_cannot_enable_tools_of_another_source_or_removed_tools(self, server: Source) -> None:
         keep(server, told("list"), told("add"))
         keep(server, told("list"))
         gone, there = row_of(server, "crm.add"), row_of(server, "crm.list")
@@ -275,14 +273,14 @@ class TestChoosingTools:
         row = row_of(server, "crm.list")
         assert (row.is_chosen, row.level) == (False, "read")
 
-    def test_choosing_twice_does_not_increase_the_generation(self, source: Source) -> None:
+    def test_twice_does_not_increase_the_generation(self, source: Source) -> None:
         keep(source, told("list"))
         take(source, "crm.list")
         before = generation(source.organization)
         take(source, "crm.list")
         assert generation(source.organization) == before
 
-    def test_choosing_during_a_refresh_keeps_the_description_and_applies_in_full_or_not_at_all(
+    def test_during_a_refresh_keeps_the_description_and_applies_in_full_or_not_at_all(
         self, source: Source
     ) -> None:
         keep(source, told("act", level=Level.WRITE))
@@ -304,7 +302,7 @@ class TestChoosingTools:
 
 
 class TestAConcurrentlyChangedSource:
-    def test_a_source_with_another_address_discards_the_description(self, source: Source) -> None:
+    def test_with_another_address_discards_the_description(self, source: Source) -> None:
         Source.objects.filter(pk=source.pk).update(
             address="https://elsewhere.example.com/openapi.json"
         )
@@ -312,14 +310,14 @@ class TestAConcurrentlyChangedSource:
             keep(source, told("list"))
         assert not SourceTool.objects.exists()
 
-    def test_a_source_with_another_document_discards_the_description(self, source: Source) -> None:
+    def test_with_another_document_discards_the_description(self, source: Source) -> None:
         source.address, source.document = "", "{}"
         source.save()
         Source.objects.filter(pk=source.pk).update(document='{"openapi": "3.1.0"}')
         with pytest.raises(ToolError, match="changed during the refresh"):
             keep(source, told("list"))
 
-    def test_a_deleted_source_is_reported_as_a_conflict(self, source: Source) -> None:
+    def test_that_was_deleted_is_reported_as_a_conflict(self, source: Source) -> None:
         source.delete()
         source.pk = 10**6
         with pytest.raises(ToolError, match="changed during the refresh"):

@@ -108,11 +108,11 @@ def test_a_fetch_runs_without_approval_if_every_host_is_allowed(
 
 
 @pytest.mark.parametrize("hints", [HINTS, {"readOnlyHint": True}])
-def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
+def test_a_fetch_needs_approval_before_it_sends_the_organizations_data_to_an_allowed_host(
     workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
 ) -> None:
-    """A server need not declare that its tool reaches other servers. The control requests an
-    address without own data, which a person typed."""
+    """A server is not required to declare that its tool reaches other servers. The control requests
+    an address that a person typed, without the organization's data."""
     connect_fetch(workshop, tmp_path, hints)
     allow(workshop, "127.0.0.1")
     workshop.record(name="Globex Corporation")
@@ -130,8 +130,8 @@ def test_a_fetch_needs_approval_before_it_sends_own_data_to_an_allowed_host(
 def test_a_fetch_needs_approval_before_it_can_carry_what_another_source_returned(
     workshop: Workshop, api: Api, tmp_path: Path, hints: dict[str, bool]
 ) -> None:
-    """The controls send the fetch before the source was read, after the source returned nothing
-    private, and after only the fetching source was read."""
+    """The controls make the fetch before the source is read, after the source has returned data
+    that is not private, and after only the fetching source has been read."""
     offer(workshop, connect_api(workshop, api), "crm.listContacts")
     connect_fetch(workshop, tmp_path, hints)
     allow(workshop, "127.0.0.1")

@@ -70,7 +70,9 @@ def test_the_message_of_an_api_is_shown_on_the_card(workshop: Workshop, api: Api
     assert html.count("The ledger is closed.") == 1
 
 
-def test_a_card_shows_no_quote_if_the_server_sent_no_message(workshop: Workshop) -> None:
+def test_a_card_does_not_show_a_quote_if_the_server_did_not_send_a_message(
+    workshop: Workshop,
+) -> None:
     offer(
         workshop,
         connect_program(workshop, [sys.executable, str(MISBEHAVING)], "bank"),

@@ -133,7 +133,7 @@ def test_a_contact_is_found_in_every_spelling(text: str, contact: tuple[str, str
         "@weekly",
     ],
 )
-def test_ordinary_text_has_no_contact(text: str) -> None:
+def test_ordinary_text_does_not_contain_a_contact(text: str) -> None:
     assert find(text) == []
 
 
@@ -167,11 +167,11 @@ def test_a_contact_is_found_by_the_words_of_its_field(
         {"phone": "+37255551234"},
     ],
 )
-def test_a_value_of_another_field_is_no_contact(values: Any) -> None:
+def test_a_value_of_another_field_is_not_a_contact(values: Any) -> None:
     assert find(values) == []
 
 
-def test_a_file_name_in_a_path_is_no_host() -> None:
+def test_a_file_name_in_a_path_is_not_a_host() -> None:
     assert find({"path": "notes.zip"}) == []
     assert find({"text": "notes.zip"}) == [(HOST, "notes.zip")]
 
@@ -241,7 +241,7 @@ def test_a_misleading_address_is_explained(text: str, reason: str) -> None:
     assert reason in list(find_false_addresses(text))
 
 
-def test_an_honest_address_needs_no_explanation() -> None:
+def test_an_honest_address_does_not_need_an_explanation() -> None:
     text = (
         "See https://acme.com/a?b=1 and acme.com, 1.2.3.4, my-org-name.github.io, org.apache.tools, "
         "https://acme.com?to=a@acme.com, https://acme.com/@ann, ssh ann@acme.com, @ann@acme.com."
@@ -262,7 +262,7 @@ def test_an_honest_address_needs_no_explanation() -> None:
         "\u8bf7\u770bhttps://acme.com\uff1f",
     ],
 )
-def test_a_link_whose_text_names_its_own_site_needs_no_explanation(text: str) -> None:
+def test_a_link_whose_text_names_its_own_site_does_not_need_an_explanation(text: str) -> None:
     assert list(find_false_addresses(text)) == []
 
 

@@ -1,4 +1,5 @@
-"""Keys find the contact in use that a new one resembles; honest new contacts resemble none."""
+"""Keys by which a new contact is compared with the contacts in use; honest new contacts do not
+resemble any of them."""
 
 # ruff: noqa: RUF001 - some of the hosts consist of look-alike letters
 from __future__ import annotations
@@ -114,11 +115,11 @@ def test_a_contact_resembles_one_in_use(kind: str, value: str, words: str, other
         (ACCOUNT, "DE02120300000000202051"),
     ],
 )
-def test_an_honest_contact_resembles_none(kind: str, value: str) -> None:
+def test_an_honest_contact_does_not_resemble_another(kind: str, value: str) -> None:
     assert index(*IN_USE).describe(kind, value) is None
 
 
-def test_a_word_in_the_hosts_of_several_owners_is_no_resemblance() -> None:
+def test_a_word_in_the_hosts_of_several_owners_is_not_a_resemblance() -> None:
     hosts = ["docs.com", "docs.acme.com", "docs.orbit.io"]
     known = index(*((HOST, host) for host in hosts))
     assert known.describe(HOST, "my-docs.example") == ("contains the name of", "docs.com")
@@ -127,7 +128,7 @@ def test_a_word_in_the_hosts_of_several_owners_is_no_resemblance() -> None:
     assert known.describe(HOST, "docs.net") == ("has another ending than", "docs.com")
 
 
-def test_a_short_beginning_of_several_hosts_is_no_resemblance() -> None:
+def test_a_short_beginning_of_several_hosts_is_not_a_resemblance() -> None:
     known = index((HOST, "star.com"))
     assert known.describe(HOST, "starpay.com") == ("contains the name of", "star.com")
     known.add(HOST, "starfish.org")

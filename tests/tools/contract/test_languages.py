@@ -111,7 +111,7 @@ def test_a_word_of_two_alphabets_is_odd_in_every_language(word: str) -> None:
     assert find_odd_parts(f"pay {word} now", set(SCRIPTS))
 
 
-def test_the_main_script_is_that_of_most_letters_and_stands_for_a_language() -> None:
+def test_the_main_script_is_the_script_of_most_letters_and_indicates_a_language() -> None:
     assert find_main_script("漢字とカナ abc") == "CJK"
     assert find_main_script("Acme, 12 км") == "LATIN"
     assert find_language(SCRIPTS["fa"]) == "ar"

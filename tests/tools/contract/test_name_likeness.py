@@ -47,7 +47,7 @@ def test_looks_one_edit_apart_share_a_key() -> None:
         assert other == look or is_one_apart(look, other)
 
 
-def test_most_looks_after_several_edits_share_no_key() -> None:
+def test_most_looks_do_not_share_a_key_after_several_edits() -> None:
     assert not any(
         mine == theirs
         for keys in list_keys("goldenharbor")
@@ -107,7 +107,7 @@ def test_vowel_and_tone_signs_distinguish_looks(one: str, other: str) -> None:
         *(("Acme", "acme"), ("Al Co", "al co"), ("Golden Harbor Limited", "goldenharbor")),
     ],
 )
-def test_a_stem_lacks_the_last_words(name: str, stem: str) -> None:
+def test_a_stem_omits_the_last_words(name: str, stem: str) -> None:
     assert compute_stem(name) == stem
 
 

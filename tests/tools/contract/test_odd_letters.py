@@ -208,7 +208,7 @@ def list_false_marks(name: str) -> tuple[list[str], int]:
     return marked, len(texts)
 
 
-def test_at_most_two_in_a_hundred_honest_texts_are_marked() -> None:
+def test_at_most_two_in_a_hundred_honest_texts_are_flagged() -> None:
     marked, total = list_false_marks("open.json")
     assert total == 200
     assert len(marked) <= total * MOST_FALSE, marked

@@ -1,4 +1,5 @@
-"""In plain text, text of others is quoted: on one line, cut, and with hidden characters shown."""
+"""Outside text is quoted in plain text: on one line, shortened, and with hidden characters
+shown."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ class Theirs(Own):
         ("a" * 30 + "b" * 30, f"“{'a' * 26}…{'b' * 13}”"),
     ],
 )
-def test_text_of_others_is_quoted_on_one_line(text: str, quoted: str) -> None:
+def test_outside_text_is_quoted_on_one_line(text: str, quoted: str) -> None:
     assert quote_text(text) == quoted
     assert f"{OutsideText(text)}" == quoted
 
@@ -54,7 +55,7 @@ def test_a_joiner_is_ordinary_in_the_languages_that_use_it() -> None:
     assert "⟦U+200C⟧" in quote_text(word)
 
 
-def test_only_text_of_others_is_quoted_in_sentences() -> None:
+def test_only_outside_text_is_quoted_in_sentences() -> None:
     assert f"{OutsideText('Send a letter')} failed" == "“Send a letter” failed"
     assert format_title("Send a letter") == "Send a letter"
     assert format_title(OutsideText("Send *a* letter")) == "**Send \u2217a\u2217 letter**"
@@ -81,7 +82,7 @@ def test_a_sentence_as_plain_text_quotes_its_names() -> None:
     assert format_params({}) == ""
 
 
-def test_an_excerpt_keeps_spaces_and_odd_letters_and_has_no_quotes_of_its_own() -> None:
+def test_an_excerpt_keeps_spaces_and_odd_letters_and_has_single_quotes_inside() -> None:
     assert quote_excerpt("Acme\u200b  “Corp”") == "“Acme\u200b  'Corp'”"
     assert quote_excerpt("x" * 99) == f"“{'x' * 26}…{'x' * 13}”"
 

@@ -1,4 +1,5 @@
-"""What a param names is read from the schema and from the shape of values, whatever its name."""
+"""The kind of thing that a param names is recognized by its schema and the shape of its values,
+whatever the param is called."""
 
 from __future__ import annotations
 
@@ -82,7 +83,7 @@ def test_a_value_that_names_something_is_known_by_its_shape(value: Any, kind: Na
         *(7, 99, 0.7, True, None, 52.5204),
     ],
 )
-def test_free_text_dates_flags_and_plain_counts_name_nothing(value: Any) -> None:
+def test_free_text_dates_flags_and_plain_counts_are_not_names(value: Any) -> None:
     assert read_shape(value) is NamedThing.NOTHING
 
 
@@ -113,12 +114,14 @@ def test_free_text_dates_flags_and_plain_counts_name_nothing(value: Any) -> None
         ({"type": "boolean"}, NamedThing.NOTHING),
     ],
 )
-def test_a_schema_tells_what_its_values_name(schema: dict[str, Any], kind: NamedThing) -> None:
+def test_a_schema_shows_the_kind_of_thing_that_its_values_name(
+    schema: dict[str, Any], kind: NamedThing
+) -> None:
     assert name(schema).find("x") is kind
 
 
 @pytest.mark.parametrize("schema", [{"enum": ["A-1", "A-2"]}, {"type": ["boolean", "null"]}])
-def test_values_that_the_schema_lists_name_nothing(schema: dict[str, Any]) -> None:
+def test_values_that_the_schema_lists_are_not_names(schema: dict[str, Any]) -> None:
     assert name(schema).find("x", ["A-1"]) is NamedThing.NOTHING
     assert name(TEXT).find("x", ["A-1"]) is NamedThing.UNKNOWN
 
@@ -137,7 +140,7 @@ def test_a_number_beside_a_currency_is_an_amount() -> None:
     assert ParamNaming({}).find_naming(["ids"], ids) == {}, "a list of ids has no currency"
 
 
-def test_a_known_name_names_something_and_a_harmless_name_frees_no_value() -> None:
+def test_a_known_param_names_something_and_a_harmless_param_name_does_not_free_its_value() -> None:
     assert name(TEXT).find("payment.recipientId") is NamedThing.RECIPIENT
     assert name(TEXT).find("comment", ["eve@evil.example"]) is NamedThing.RECIPIENT
 

@@ -1,4 +1,5 @@
-"""Addresses that open no page are found where an address must stand; ordinary colons are not."""
+"""Addresses that do not open a page are found where an address is expected; ordinary colons are
+ignored."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ from tools.contract.program_addresses import find_programs
         ("notes", "<form action=jar:x>", "jar"),
     ],
 )
-def test_an_address_that_opens_no_page_is_explained(name: str, text: str, scheme: str) -> None:
+def test_an_address_that_does_not_open_a_page_is_explained(
+    name: str, text: str, scheme: str
+) -> None:
     assert list(find_programs(name, text)) == [f"{scheme}: opens no web page"]
 
 
@@ -55,5 +58,5 @@ def test_an_address_that_opens_no_page_is_explained(name: str, text: str, scheme
         ("notes", "12:30, 3:1, nginx:latest, key:value"),
     ],
 )
-def test_an_ordinary_colon_needs_no_explanation(name: str, text: str) -> None:
+def test_an_ordinary_colon_does_not_need_an_explanation(name: str, text: str) -> None:
     assert list(find_programs(name, text)) == []

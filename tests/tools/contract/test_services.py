@@ -1,5 +1,5 @@
 """Credentials in tools' contexts: known services have typed fields, the fields of other services
-are read by name, and no value is ever printed."""
+are read by name, and values are never printed."""
 
 import logging
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def test_an_account_that_cannot_be_decrypted_is_reported() -> None:
     assert caught.value.code is ErrorCode.UNAUTHORIZED
 
 
-def test_no_value_is_printed_or_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_values_are_never_printed_or_logged(caplog: pytest.LogCaptureFixture) -> None:
     context, environment = ToolContext(1, credentials=CREDENTIALS), Environment(CREDENTIALS)
     services = context.services
     printed = [context, environment, services, services.google_cse, services.github, services.slack]

@@ -23,7 +23,7 @@ UUID = "123e4567-e89b-12d3-a456-426614174000"
         *("0.0.0.0/0", "::/0"),
     ],
 )
-def test_text_that_stands_for_all_is_found(text: str) -> None:
+def test_text_that_means_all_is_found(text: str) -> None:
     assert stands_for_all(text)
 
 
@@ -36,7 +36,7 @@ def test_text_that_stands_for_all_is_found(text: str) -> None:
         *("198.51.100.7/32", "10.0.0.0/8", "1/0", "and/0", "all", "reports/a.md", "*" * 100),
     ],
 )
-def test_text_that_does_not_stand_for_all_is_not_found(text: str) -> None:
+def test_text_that_does_not_mean_all_is_not_found(text: str) -> None:
     assert not stands_for_all(text)
 
 
@@ -78,7 +78,7 @@ def test_a_credential_is_found(name: str, value: Any) -> None:
         ("text", "Bearer of bad news and more"),
     ],
 )
-def test_an_ordinary_value_is_no_credential(name: str, value: Any) -> None:
+def test_an_ordinary_value_is_not_a_credential(name: str, value: Any) -> None:
     assert not is_credential(name, value)
 
 

@@ -123,7 +123,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(200, {})
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Log nothing."""
+        """Do not log requests."""
 
     def _list(self, message: dict[str, Any], behavior: str) -> None:
         told = self.headers.get("Authorization", "")

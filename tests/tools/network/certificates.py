@@ -23,7 +23,7 @@ def _name(common: str, organization: str = "") -> x509.Name:
 
 
 class Authority:
-    """A certificate authority. `trust` is the TLS context of a client that trusts no other
+    """A certificate authority. `trust` is the TLS context of a client that trusts only this
     authority."""
 
     def __init__(self, folder: Path) -> None:

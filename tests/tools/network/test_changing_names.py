@@ -16,7 +16,7 @@ from tools.network.name_resolution import resolve_with_system
 INSIDE = NetworkAccess(private=frozenset({"moving.test", "two.test"}))
 
 
-def test_a_name_without_an_address_resolves_to_nothing() -> None:
+def test_a_name_without_an_address_resolves_to_an_empty_list() -> None:
     assert resolve_with_system("::no-name", 5) == []
 
 

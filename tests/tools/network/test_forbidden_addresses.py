@@ -1,4 +1,4 @@
-"""Nothing connects to an address that is not public, however it is written or reached."""
+"""Connections are never made to an address that is not public, however it is written or reached."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def test_at_least_60_different_spellings_of_addresses_are_tested() -> None:
     "tools/network/addresses.py",
 )
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_no_connection_is_made_to_a_forbidden_address(
+def test_a_forbidden_address_is_never_connected_to(
     recorder: WebServer, dns: DnsServer, spelling: str
 ) -> None:
     dial = CountingDial()
@@ -231,7 +231,7 @@ def test_no_connection_is_made_to_a_forbidden_address(
 
 
 @pytest.mark.parametrize("url", URLS)
-def test_no_connection_is_made_to_a_malformed_url(
+def test_a_malformed_url_is_never_connected_to(
     recorder: WebServer, dns: DnsServer, url: str
 ) -> None:
     dial = CountingDial()

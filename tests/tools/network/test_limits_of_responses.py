@@ -182,7 +182,7 @@ def test_a_malformed_response_is_reported_in_plain_language(server: WebServer, s
     assert error.attempted
 
 
-def test_a_refused_connection_counts_as_nothing_sent() -> None:
+def test_a_refused_connection_means_that_the_request_was_not_sent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(ToolError, match=r"127\.0\.0\.1 does not accept connections\.") as caught:

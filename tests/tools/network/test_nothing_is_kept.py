@@ -1,4 +1,4 @@
-"""Requests share no state, and the network client never reads environment variables."""
+"""Requests do not share state, and the network client never reads environment variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.network import request
 REACH = NetworkAccess(private=frozenset({"127.0.0.1"}))
 
 
-def test_neither_cookies_nor_connections_are_kept() -> None:
+def test_cookies_and_connections_are_not_kept() -> None:
     with WebServer({"/": reply(set_cookie="session=1; Path=/")}) as server:
         for _ in range(2):
             request("GET", server.url, reach=REACH)
@@ -21,7 +21,9 @@ def test_neither_cookies_nor_connections_are_kept() -> None:
         assert all("cookie" not in asked.headers for asked in server.requests)
 
 
-def test_neither_a_proxy_nor_netrc_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_proxies_and_netrc_files_are_not_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / ".netrc").write_text(
         "machine 127.0.0.1 login somebody password s3cret\n", encoding="utf-8"
     )

@@ -1,4 +1,4 @@
-"""Redirects: each is checked again, only a few are followed, and no secret is sent to another
+"""Redirects: each is checked again, only a few are followed, and secrets are never sent to another
 server."""
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def test_a_second_redirect_does_not_restore_the_secrets(
     ]
 
 
-def test_another_port_counts_as_another_server(server: WebServer, door: GuardedClient) -> None:
+def test_another_port_is_treated_as_another_server(server: WebServer, door: GuardedClient) -> None:
     with WebServer({"/end": reply(b"elsewhere")}) as other:
         server.routes["/"] = redirect(f"http://here.test:{other.port}/end")
         assert door.request("GET", f"http://here.test:{server.port}/", SECRETS).text == "elsewhere"
@@ -232,7 +232,7 @@ def test_a_get_request_that_writes_is_not_redirected_and_its_outcome_is_unknown(
 
 
 @pytest.mark.parametrize("target", ["http://other.test/", "http://here.test:1/", "http://[broken/"])
-def test_a_failure_after_a_redirect_counts_as_attempted(
+def test_a_failure_after_a_redirect_is_reported_as_attempted(
     server: WebServer, door: GuardedClient, target: str
 ) -> None:
     server.routes["/"] = redirect(target)

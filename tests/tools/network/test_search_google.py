@@ -66,7 +66,7 @@ def test_results_have_the_documented_form(google: GoogleServer) -> None:
     ]
 
 
-def test_a_result_without_a_site_has_no_source_line(google: GoogleServer) -> None:
+def test_a_result_without_a_site_does_not_have_a_source_line(google: GoogleServer) -> None:
     google.items = [
         {"title": "News", "link": "https://news.example/", "displayLink": "", "snippet": "New."}
     ]
@@ -207,7 +207,7 @@ def test_a_wrong_key_or_engine_is_reported(google: GoogleServer) -> None:
 @pytest.mark.parametrize(
     "fields", [None, {}, {"api_key": "only-the-key"}, {"engine_id": "only-the-engine"}]
 )
-def test_nothing_is_sent_without_credentials(
+def test_a_search_without_credentials_is_not_sent(
     tool: type[SearchGoogle], fields: dict[str, str] | None
 ) -> None:
     credentials = {} if fields is None else {"google.cse": fields}

@@ -48,7 +48,7 @@ def test_a_valid_certificate_is_accepted(authority: Authority, door: GuardedClie
         ("good.test", 30, True, "self"),
     ],
 )
-def test_an_invalid_certificate_is_refused_and_nothing_is_sent(
+def test_an_invalid_certificate_is_refused_before_sending(
     authority: Authority, door: GuardedClient, name: str, days: float, *, by_itself: bool, word: str
 ) -> None:
     with WebServer({"/": reply()}, authority.server(name, days, by_itself=by_itself)) as server:

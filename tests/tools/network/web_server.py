@@ -137,8 +137,8 @@ def _read(connection: socket.socket) -> Request | None:
 
 
 class CountingDial(SyncBackend):
-    """Records every address that was tried, and connects to it, or to `instead`, so that no test
-    leaves the machine."""
+    """Records every address that was tried, and connects to it, or to `instead`, so that tests
+    never contact another machine."""
 
     def __init__(self, instead: str = "") -> None:
         self.tried: list[tuple[str, int]] = []

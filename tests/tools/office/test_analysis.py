@@ -51,7 +51,7 @@ def record_id(name: str) -> str:
     whole_file=True,
 )
 @pytest.mark.parametrize(("name", "score"), [("Best Corp", 100), ("Worst GmbH", 0)])
-def test_the_reasons_add_up_to_the_score_and_nothing_is_stored(
+def test_the_reasons_add_up_to_the_score_which_is_not_stored(
     name: str, score: int, acme: Organization
 ) -> None:
     before = everything()
@@ -62,7 +62,7 @@ def test_the_reasons_add_up_to_the_score_and_nothing_is_stored(
 
 
 @pytest.mark.parametrize("value", [None, True, "250", [250], {"a": 1}, -5])
-def test_odd_attributes_add_nothing_to_the_score(value: object, acme: Organization) -> None:
+def test_odd_attributes_do_not_add_points_to_the_score(value: object, acme: Organization) -> None:
     record = Record(name="x", attributes={"employees": value})
     assert score_record(record)["score"] == 25 + 5
 

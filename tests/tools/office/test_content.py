@@ -1,5 +1,5 @@
-"""Drafts are stored once per call, with links to records of the organization; a preview stores
-nothing."""
+"""Drafts are stored once per call, with links to records of the organization; a preview does not
+store anything."""
 
 from typing import Any
 

@@ -99,11 +99,11 @@ def test_unstorable_text_is_refused(tool: type[Tool], given: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("tool", [SearchRecords, UpdateRecord, BulkUpdate, CreateRecord])
-def test_no_schema_offers_null_for_an_optional_field(tool: type[Tool]) -> None:
+def test_schemas_do_not_offer_null_for_optional_fields(tool: type[Tool]) -> None:
     assert "null" not in canonical_json(tool().schema).replace("null removes", "")
 
 
-def test_a_null_counts_as_omitted() -> None:
+def test_a_null_is_treated_as_omitted() -> None:
     given = {"record_ids": ["1"], "filters": None, "changes": {"score": 1, "status": None}}
     assert BulkUpdate().check_params(given) == {"record_ids": ["1"], "changes": {"score": 1}}
 

@@ -51,7 +51,7 @@ class TestThePathToAFile:
     @pytest.mark.parametrize(
         "path", ["notes.txt/sub.md", "notes.txt/a/sub.md", "link/sub.md", "dangling/a/sub.md"]
     )
-    def test_a_path_through_a_file_is_refused_before_approval(self, path: str) -> None:
+    def test_that_leads_through_another_file_is_refused_before_approval(self, path: str) -> None:
         assert code_of(WriteFile, path=path, text="x") == "NOT_FOUND"
         asked: list[object] = []
         with pytest.raises(ToolError) as caught:
@@ -62,7 +62,7 @@ class TestThePathToAFile:
             [],
         )
 
-    def test_has_its_folders_during_the_write_and_a_refusal_removes_them(
+    def test_gets_its_folders_during_the_write_and_loses_them_if_the_write_is_refused(
         self, folder: Path
     ) -> None:
         (folder / "a").mkdir()
@@ -79,7 +79,7 @@ class TestThePathToAFile:
     @pytest.mark.parametrize(
         ("name", "value"), [("MAX_FILES", 1), ("MAX_BYTES", 8), ("LARGEST_FILE", 4)]
     )
-    def test_a_path_to_a_file_beyond_the_limits_is_refused_before_approval(
+    def test_that_exceeds_the_limits_is_refused_before_approval(
         self, monkeypatch: pytest.MonkeyPatch, name: str, value: int
     ) -> None:
         monkeypatch.setattr(changes, name, value)
@@ -122,7 +122,7 @@ class TestDeletion:
     @pytest.mark.parametrize(
         ("gone", "is_definite"), [("a/1", True), ("a/2", False), ("a/b", False)]
     )
-    def test_a_failure_is_definite_only_before_the_first_file_is_deleted(
+    def test_has_a_definite_failure_only_before_the_first_file_is_deleted(
         self, folder: Path, gone: str, is_definite: bool
     ) -> None:
         (folder / "a" / "b").mkdir(parents=True)

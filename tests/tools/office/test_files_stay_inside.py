@@ -180,7 +180,7 @@ LINKS = [
 
 @pytest.fixture
 def linked(folder: Path, outside: Path) -> Path:
-    """The folder full of links that lead out of it, or nowhere."""
+    """The folder, full of links that lead out of it or to a missing file."""
     links: dict[str, str | Path] = {
         "link": outside, "file.txt": outside / "secret.txt", "up": "..", "other": "../2", "chain": "chain-2",
         "chain-2": "chain-3", "chain-3": outside, "loop": "loop-2", "loop-2": "loop", "itself": "itself",
@@ -249,7 +249,7 @@ def test_an_organization_folder_that_is_itself_a_link_is_not_entered(
 # Things that are not ordinary files
 
 
-def test_pipes_sockets_and_devices_are_refused_at_once(folder: Path) -> None:
+def test_pipes_sockets_and_devices_are_refused_immediately(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     here = Path.cwd()
     os.chdir(folder)  # a socket's path must be short

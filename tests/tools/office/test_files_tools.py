@@ -84,12 +84,12 @@ class TestList:
         assert (len(result.data["entries"]), result.data["total"]) == (MAX_ENTRIES, MAX_ENTRIES + 5)
         assert result.summary == "Found 1,005 entries, the first 1,000 shown"
 
-    def test_listing_a_missing_folder_is_refused_as_not_found(self, folder: Path) -> None:
+    def test_refuses_a_missing_folder_as_not_found(self, folder: Path) -> None:
         assert code_of(run_tool(ListFiles, {"path": "nope"})) == "NOT_FOUND"
         put(folder, "a.txt")
         assert code_of(run_tool(ListFiles, {"path": "a.txt"})) == "NOT_FOUND"
 
-    def test_counts_names_that_no_path_can_have(self, folder: Path) -> None:
+    def test_counts_files_whose_names_are_not_allowed_in_paths(self, folder: Path) -> None:
         for name in (".hidden", "nul.txt", os.fsdecode(b"\xff\xfe")):
             put(folder, name)
         assert data(ListFiles) == {"entries": [], "total": 0, "passed_over": 3}
@@ -123,12 +123,12 @@ class TestRead:
         assert page["next_offset"] == page["last_line"] + 1
         assert "cut after 2,000 characters" in run_tool(ReadFile, {"path": "a.txt"}).for_model()
 
-    def test_a_code_block_gets_a_longer_fence_than_any_in_its_text(self) -> None:
+    def test_has_a_code_block_with_a_longer_fence_than_any_in_its_text(self) -> None:
         block = format_code_block("a\n`````\nTOOL ERROR: no\n```")
         assert block.startswith("``````\n")
         assert block.endswith("\n``````")
 
-    def test_reading_beyond_the_end_reports_the_number_of_lines(self, folder: Path) -> None:
+    def test_reports_the_number_of_lines_if_it_starts_beyond_the_end(self, folder: Path) -> None:
         put(folder, "a.txt", "one\ntwo")
         assert (
             "no lines from line 9 on; the file has 2"
@@ -147,7 +147,7 @@ class TestRead:
             (b"\0" * 1_500, "binary data of 1,500 bytes"),
         ],
     )
-    def test_reading_a_binary_file_is_refused_with_size_and_type(
+    def test_refuses_a_binary_file_and_reports_its_size_and_type(
         self, folder: Path, content: bytes, kind: str
     ) -> None:
         put(folder, "a.txt", content)
@@ -155,7 +155,7 @@ class TestRead:
         assert code_of(result) == "INVALID_OPERATION"
         assert kind in result.for_model()
 
-    def test_reading_a_folder_is_refused_with_an_explanation(self, folder: Path) -> None:
+    def test_refuses_a_folder_with_an_explanation(self, folder: Path) -> None:
         put(folder, "a/b.txt")
         assert "'a' is a folder" in run_tool(ReadFile, {"path": "a"}).for_model()
 
@@ -262,7 +262,7 @@ def previewed(tool: type[Tool], organization_id: int = 1, **params: Any) -> Prev
     return preview
 
 
-class TestWrite:
+class TestAWrite:
     def test_shows_old_and_new_text_on_its_card(self, folder: Path) -> None:
         assert previewed(WriteFile, path="a.txt", text="new").targets[0].after == {"content": "new"}
         put(folder, "a.txt", "old")
@@ -284,7 +284,7 @@ class TestWrite:
             == "Create file **a'b.txt** with 2 lines of text (3 bytes)"
         )
 
-    def test_writing_the_same_text_is_refused_as_no_change(self, folder: Path) -> None:
+    def test_of_the_same_text_is_refused_as_no_change(self, folder: Path) -> None:
         put(folder, "a.txt", "same")
         made = WriteFile()
         with pytest.raises(Exception, match="already contains exactly this text"):
@@ -292,7 +292,7 @@ class TestWrite:
                 made.load_params({"path": "a.txt", "text": "same"}), ToolContext(organization_id=1)
             )
 
-    def test_writing_twice_changes_the_file_once(self, folder: Path) -> None:
+    def test_of_the_same_text_twice_changes_the_file_once(self, folder: Path) -> None:
         assert data(WriteFile, path="a/b.txt", text="x")["created"] is True
         changed = (folder / "a" / "b.txt").stat().st_mtime_ns
         assert data(WriteFile, path="a/b.txt", text="x")["created"] is False
@@ -301,7 +301,7 @@ class TestWrite:
     @pytest.mark.parametrize(
         "text", ["a\0b", "ä" * (LARGEST_TEXT // 2 + 1), "x" * (LARGEST_TEXT + 1), "\ud800"]
     )
-    def test_writing_too_much_or_invalid_text_is_refused(self, folder: Path, text: str) -> None:
+    def test_of_too_much_or_invalid_text_is_refused(self, folder: Path, text: str) -> None:
         assert code_of(run_tool(WriteFile, {"path": "a.txt", "text": text})) in {
             "INVALID_PARAMETER",
             "LIMIT_EXCEEDED",
@@ -328,7 +328,7 @@ class TestWrite:
     @pytest.mark.parametrize(
         ("name", "value"), [("MAX_FILES", 3), ("MAX_BYTES", 10), ("LARGEST_FILE", 4)]
     )
-    def test_writing_beyond_a_limit_leaves_nothing_behind(
+    def test_beyond_a_limit_does_not_create_a_file(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: int
     ) -> None:
         for path in ("a", "b", "c"):
@@ -338,7 +338,7 @@ class TestWrite:
         assert code_of(result) == "LIMIT_EXCEEDED"
         assert sorted(one.name for one in folder.iterdir()) == ["a", "b", "c"]
 
-    def test_simultaneous_writes_leave_one_complete_text(self, folder: Path) -> None:
+    def test_at_the_same_time_as_others_leaves_one_complete_text(self, folder: Path) -> None:
         texts = [letter * 200_000 for letter in "abcdefgh"]
         barrier, results = threading.Barrier(len(texts) + 1), []
 
@@ -368,7 +368,7 @@ class TestWrite:
             results = list(pool.map(write, sealed))
         assert sum(result.success for result in results) == 1
 
-    def test_a_killed_write_leaves_the_old_file_and_a_hidden_one_that_the_next_write_removes(
+    def test_that_is_killed_leaves_the_old_file_and_a_hidden_one_that_the_next_write_removes(
         self, folder: Path
     ) -> None:
         put(folder, "a.txt", "old")
@@ -380,7 +380,7 @@ class TestWrite:
         assert run_tool(WriteFile, {"path": "b.txt", "text": "x"}).success
         assert sorted(one.name for one in folder.iterdir()) == ["a.txt", "b.txt"]
 
-    def test_a_write_to_a_full_disk_fails_and_leaves_nothing_behind(self, folder: Path) -> None:
+    def test_to_a_full_disk_fails_and_does_not_leave_files_behind(self, folder: Path) -> None:
         def full() -> Any:
             yield b"some"
             raise OSError(28, "No space left on device")
@@ -401,7 +401,7 @@ write_file(1, ("a.txt",), [b"new" * 100_000], lambda _: os.kill(os.getpid(), sig
 """
 
 
-class TestDelete:
+class TestADeletion:
     def test_lists_on_its_card_what_would_be_lost(self, folder: Path) -> None:
         put(folder, "a/b.txt", "123")
         put(folder, "a/c/d.txt", "1")
@@ -414,14 +414,14 @@ class TestDelete:
         ]
         assert not preview.reversible
 
-    def test_deleting_a_folder_deletes_its_contents(self, folder: Path) -> None:
+    def test_of_a_folder_includes_its_contents(self, folder: Path) -> None:
         put(folder, "a/b.txt")
         put(folder, "a/c/d/e.txt")
         put(folder, "f.txt")
         assert data(DeleteFile, path="a")["deleted"] == ["a/b.txt", "a/c/d/e.txt"]
         assert [one.name for one in folder.rglob("*")] == ["f.txt"]
 
-    def test_deleting_a_file_keeps_its_folder(self, folder: Path) -> None:
+    def test_of_a_file_keeps_its_folder(self, folder: Path) -> None:
         put(folder, "a/b.txt")
         data(DeleteFile, path="a/b.txt")
         assert (folder / "a").is_dir()
@@ -435,12 +435,12 @@ class TestDelete:
         assert code_of(run_tool(DeleteFile, {"path": "a"}, preview=sealed)) == "OPERATION_FAILED"
         assert (folder / "a" / "b.txt").exists()
 
-    def test_deleting_too_many_files_is_refused_with_their_count(self, folder: Path) -> None:
+    def test_of_too_many_files_is_refused_with_their_count(self, folder: Path) -> None:
         for number in range(1_001):
             put(folder, f"a/{number}")
         result = run_tool(DeleteFile, {"path": "a"})
         assert code_of(result) == "LIMIT_EXCEEDED"
         assert "1,001" in result.for_model()
 
-    def test_deleting_a_missing_file_is_refused_as_not_found(self, folder: Path) -> None:
+    def test_of_a_missing_file_is_refused_as_not_found(self, folder: Path) -> None:
         assert code_of(run_tool(DeleteFile, {"path": "nope"})) == "NOT_FOUND"

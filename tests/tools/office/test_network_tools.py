@@ -1,4 +1,4 @@
-"""The built-in network tools: their results count as text from outside, and their params are
+"""The built-in network tools: their results are treated as text from outside, and their params are
 checked for the organization's own data."""
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def test_the_list_of_network_tools_is_complete() -> None:
 
 
 @pytest.mark.parametrize("tool", NETWORK_TOOLS)
-def test_results_are_from_outside_and_own_data_in_the_params_needs_approval(
+def test_results_are_from_outside_and_params_with_the_organizations_data_need_approval(
     tool: type[Tool],
 ) -> None:
     assert tool().has_outside_results

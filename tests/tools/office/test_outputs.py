@@ -86,7 +86,7 @@ def test_a_colleagues_answer_has_exactly_the_declared_fields() -> None:
     assert_declared(Delegate, make_delegate_result(child))
 
 
-def test_a_shipped_tool_whose_result_violates_its_output_fails_and_changes_nothing() -> None:
+def test_a_shipped_tool_whose_result_violates_its_output_fails_without_changing_data() -> None:
     class Broken(CreateRecord):
         def execute(self, params: Any, context: ToolContext) -> ToolResult:
             return ToolResult.ok({"record": {"id": "7"}})

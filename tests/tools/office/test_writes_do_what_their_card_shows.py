@@ -267,7 +267,7 @@ def test_a_target_that_changed_after_the_card_stays_unchanged(
         (BulkUpdate, {"record_ids": ["{2}"], "changes": {"region": "EU"}}),
     ],
 )
-def test_a_write_that_changes_nothing_is_refused(
+def test_a_write_without_an_effect_is_refused(
     tool: type[Tool], params: dict[str, Any], acme: Organization
 ) -> None:
     with pytest.raises(ToolError) as caught:

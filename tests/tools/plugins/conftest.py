@@ -47,8 +47,8 @@ PROMISES = {
     "    def tools(self): return []\n    tool = start = shutdown = tools\n\nTOOLS = Own()\n",
     "failing": "def make():\n    raise OSError('no table')\n",
 }
-"""The source texts of the modules in one package, by the names of their entry points; each module's
-name is `promises_` and that name."""
+"""The source texts of the modules in one package, by the names of their entry points; each module
+is named `promises_` followed by that name."""
 
 
 @pytest.fixture(scope="session")
@@ -59,7 +59,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         name: f"promises_{name}:{'make' if 'def make' in text else 'TOOLS'}"
         for name, text in PROMISES.items()
     }
-    # `office` is a name that no plugin can take.
+    # Plugins cannot have the name `office`.
     entries |= {
         "module": "promises_fine",
         "office": "promises_fine:TOOLS",

@@ -1,4 +1,5 @@
-"""Several sources as one: they keep their order, no name occurs twice, and none is left running."""
+"""Several sources as one: they keep their order, their tools have unique names, and all of them are
+shut down."""
 
 from __future__ import annotations
 
@@ -127,7 +128,7 @@ def test_a_source_that_cannot_shut_down_does_not_affect_other_sources() -> None:
     assert source.tools() == []
 
 
-def test_a_source_that_cannot_start_leaves_no_source_running() -> None:
+def test_all_sources_are_shut_down_if_one_of_them_cannot_start() -> None:
     diary: list[str] = []
     sources = [
         Noted(name, made(f"{name}.hello"), diary=diary, fails_to="start" if name == "b" else "")

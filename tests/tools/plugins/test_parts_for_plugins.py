@@ -1,5 +1,5 @@
-"""The page about plugins lists the parts of the contract that no shipped tool uses, each with its
-test."""
+"""The page about plugins lists the parts of the contract that shipped tools do not use, each with
+its test."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_an_mcp_source_does_not_start_if_its_server_does_not_respond() -> None:
     "Plugins", "A plugin can bring a source of its own, such as an API", "tools/sources/plugins.py"
 )
 @pytest.mark.parametrize("form", ["instance", "function"])
-def test_a_plugin_can_bring_an_api(
+def test_a_plugin_can_provide_an_api(
     crm: Outside, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     api = OpenAPISource(ApiConnection("crm", crm.url), lambda: DESCRIPTION)
@@ -122,7 +122,7 @@ def test_a_plugin_can_bring_an_api(
     assert api.tools() == plugin.tools() == []
 
 
-def test_a_plugin_can_bring_a_source_class(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_can_provide_a_source_class(monkeypatch: pytest.MonkeyPatch) -> None:
     class Own(BuiltinSource):
         def __init__(self) -> None:
             super().__init__([made("own.hello")], "mine")
@@ -201,7 +201,7 @@ def test_a_granted_call_of_a_withheld_tool_gets_the_reason(monkeypatch: pytest.M
         (["own hello"], "", ""),
     ],
 )
-def test_a_withheld_name_counts_as_a_name_of_the_plugin(
+def test_a_withheld_name_is_listed_as_a_name_of_the_plugin(
     monkeypatch: pytest.MonkeyPatch, listed: list[str], taken: str, problem: str
 ) -> None:
     bring(monkeypatch, lambda: Withholding(*listed))

@@ -45,7 +45,7 @@ LEFT_OUT = {
 pytestmark = pytest.mark.usefixtures("installed")
 
 
-def test_the_example_plugin_brings_its_tools_with_their_author() -> None:
+def test_the_example_plugin_provides_its_tools_with_their_author() -> None:
     (source,), broken = start_plugins(["iban"])
     assert broken == []
     check, country = source.tools()
@@ -164,6 +164,6 @@ def test_a_started_source_stays_unchanged_until_its_shutdown() -> None:
     assert [tool.id for tool in source.tools()] == [tool.id for tool in before]
 
 
-def test_nothing_is_imported_that_the_settings_do_not_list(installed: Path) -> None:
+def test_only_plugins_that_the_settings_list_are_imported(installed: Path) -> None:
     sources, broken = start_plugins([])
     assert (sources, broken) == ([], [])

@@ -57,7 +57,7 @@ def read(published: Published) -> ApiDescription:
 
 @pytest.fixture(scope="module", autouse=True)
 def _forget() -> Iterator[None]:
-    """Forget the descriptions: they are large, and no other file needs them."""
+    """Forget the descriptions: they are large, and other files do not need them."""
     yield
     read_once.cache_clear()
 
@@ -119,7 +119,7 @@ def _schemas_of(operation: ApiOperation) -> list[dict[str, Any]]:
 
 
 @each_description
-def test_no_credential_is_in_any_schema_at_any_depth(published: Published) -> None:
+def test_schemas_never_contain_credentials_at_any_depth(published: Published) -> None:
     schemes = {
         scheme.parameter.lower() for scheme in read(published).schemes if scheme.kind == "api_key"
     }

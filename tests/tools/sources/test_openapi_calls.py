@@ -257,7 +257,7 @@ def test_a_key_can_be_sent_in_the_query(outside: Outside) -> None:
     "kind", [kind for kind in AuthenticationKind if kind is not AuthenticationKind.NONE]
 )
 @pytest.mark.parametrize("value", [None, "", "line\r\nbreak"])
-def test_a_call_with_missing_or_broken_credentials_sends_nothing(
+def test_a_call_with_missing_or_broken_credentials_is_not_sent(
     outside: Outside, kind: AuthenticationKind, value: str | None
 ) -> None:
     tool = outside.tool(

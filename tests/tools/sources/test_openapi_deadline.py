@@ -1,4 +1,4 @@
-"""A call has one deadline, after which nothing is sent."""
+"""A call has one deadline, after which it no longer sends requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def tool_of(outside: Outside, paths: dict[str, Any]) -> OpenAPITool:
 
 
 def result_in_a_batch(tool: OpenAPITool) -> ToolResult:
-    """Return the result as the executor gets it; the call must end by itself and leave nothing
+    """Return the result as the executor gets it; the call must end by itself and not leave anything
     running."""
     context = ToolContext(organization_id=1, reach=REACH, credentials=CREDENTIALS)
     batch = Batch()
@@ -87,7 +87,7 @@ def test_a_read_is_retried_within_the_same_deadline(outside: Outside) -> None:
     assert [each.target for each in outside.received] == ["/token", "/pets", "/pets", "/token"]
 
 
-def test_a_call_past_its_deadline_sends_nothing(outside: Outside) -> None:
+def test_a_call_past_its_deadline_is_not_sent(outside: Outside) -> None:
     made = outside.tool(WRITE)
     error = outside.call(
         OpenAPITool(made.operation, replace(made.connection, timeout_s=1e-9))

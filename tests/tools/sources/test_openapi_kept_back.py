@@ -1,5 +1,5 @@
-"""Params forbidden to models (credentials, method overrides) are in no schema at any depth and in
-no request."""
+"""Params that models must not set (credentials, method overrides) never appear in a schema, at any
+depth, or in a request."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_an_operation_whose_body_requires_a_credential_is_left_out(schema: Any) 
     assert left.reason == "its body needs a credential: 'api_key'"
 
 
-def test_a_body_of_only_credentials_requires_nothing(outside: Outside) -> None:
+def test_a_body_of_only_credentials_has_no_params_and_is_sent_empty(outside: Outside) -> None:
     tool = outside.tool(posting({"type": "object", "properties": {"api_key": {}}}))
     assert tool.schema["properties"] == {}
     assert outside.call(tool).success
@@ -139,7 +139,7 @@ def test_fields_that_become_parameters_are_judged_as_parameters() -> None:
 @pytest.mark.parametrize(
     "name", ["api_key", "X-Api-Key", "token", "My_Key", "_method", "_METHOD", "Action"]
 )
-def test_a_free_object_adds_neither_credentials_nor_another_operation_to_the_query(
+def test_a_free_object_cannot_add_credentials_or_another_operation_to_the_query(
     outside: Outside, name: str
 ) -> None:
     schemes = {"k": {"type": "apiKey", "in": "query", "name": "my_key"}}
@@ -156,7 +156,7 @@ def test_a_free_object_adds_neither_credentials_nor_another_operation_to_the_que
     assert outside.last.target == "/a?action=list&a=1"
 
 
-def test_no_value_adds_a_credential_at_any_depth(outside: Outside) -> None:
+def test_values_cannot_add_a_credential_at_any_depth(outside: Outside) -> None:
     body = outside.tool(
         posting({"type": "object", "properties": {"data": {}, "list": {"type": "array"}}})
     )
@@ -198,7 +198,7 @@ def test_no_value_adds_a_credential_at_any_depth(outside: Outside) -> None:
         "X-METHOD-OVERRIDE",
     ],
 )
-def test_no_parameter_changes_the_method(place: str, name: str) -> None:
+def test_parameters_cannot_change_the_method(place: str, name: str) -> None:
     given = {"name": name, "in": place, "schema": {"type": "string"}}
     paths = {"/a": {"get": {"parameters": [given, {"name": "b", "in": "query"}]}}}
     assert list(operation_of(paths).params["properties"]) == ["b"]
@@ -208,13 +208,13 @@ def test_no_parameter_changes_the_method(place: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["X-Original-URL", "x-rewrite-url", "X_ORIGINAL_METHOD"])
-def test_no_header_changes_the_path(name: str) -> None:
+def test_headers_cannot_change_the_path(name: str) -> None:
     paths = {"/a": {"get": {"parameters": [{"name": name, "in": "header", "required": True}]}}}
     assert operation_of(paths).params["properties"] == {}
 
 
 @pytest.mark.parametrize("kind", [JSON, FORM, "multipart/form-data"])
-def test_no_field_of_a_body_changes_the_method(kind: str) -> None:
+def test_fields_of_a_body_cannot_change_the_method(kind: str) -> None:
     schema = {
         "type": "object",
         "properties": {"_method": {"type": "string"}, "method": {"type": "string"}},

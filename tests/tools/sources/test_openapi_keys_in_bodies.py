@@ -1,5 +1,5 @@
-"""Credentials in the body of a request: the connection fills them in, and a model neither provides
-nor sees them."""
+"""Credentials in the body of a request: the connection fills them in; models cannot set or see
+them."""
 
 from __future__ import annotations
 

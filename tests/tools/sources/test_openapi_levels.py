@@ -57,7 +57,7 @@ def test_methods_and_words_determine_the_level(
     "The HTTP method sets the minimum level, and words can only raise it",
     "tools/sources/openapi/levels.py",
 )
-def test_no_word_lowers_a_level() -> None:
+def test_words_never_lower_a_level() -> None:
     words = [
         word
         for known in (RAISING_WORDS, RAISING_VERBS)

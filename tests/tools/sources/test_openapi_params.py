@@ -1,5 +1,5 @@
-"""Params that a model can set: they contain no references, credentials or reserved names, and each
-has its location in the request."""
+"""Params that a model can set: they do not contain references, credentials or reserved names, and
+each has its location in the request."""
 
 import json
 from typing import Any
@@ -241,7 +241,7 @@ def test_names_reserved_for_the_run_get_an_underscore_that_is_removed_when_sent(
     }
 
 
-def test_credentials_are_in_no_schema() -> None:
+def test_schemas_never_contain_credentials() -> None:
     named = {
         "header": ["Authorization", "X-Api-Key", "X-Secret-Header", "X-Custom-Token", "Cookie"],
         "query": ["api_key", "access_token", "token", "my_key", "client_secret"],
@@ -344,7 +344,7 @@ def test_an_error_names_the_parameter(
     )
 
 
-def test_canonical_params_are_sorted_and_get_no_defaults() -> None:
+def test_canonical_params_are_sorted_and_defaults_are_not_added() -> None:
     schema = {
         "type": "object",
         "properties": {"b": {"type": "integer", "default": 7}, "a": {}, "c": {}},

@@ -138,7 +138,7 @@ def test_a_fragment_in_a_path_is_sent_as_the_parameter_it_names(outside: Outside
         found["PUT /{bucket}#acl"].check_params({"bucket": "b"})
 
 
-def test_an_operation_whose_fragment_names_no_parameter_is_left_out() -> None:
+def test_an_operation_whose_fragment_does_not_name_a_parameter_is_left_out() -> None:
     (left_out,) = read({"/{bucket}#policy": {"delete": operation()}}).skipped
     assert left_out.reason == "no parameter matches the part after '#' in its path: 'policy'"
 

@@ -156,7 +156,7 @@ def test_a_known_format_is_recognized_without_a_type() -> None:
 @pytest.mark.parametrize(
     "form", ["hex", "base32", "base64", "base85", "bytes", "lines of base64", "base64 in lines"]
 )
-def test_short_content_counts_as_binary_if_a_type_is_given(form: str) -> None:
+def test_short_content_is_treated_as_binary_if_a_type_is_given(form: str) -> None:
     shown = replace_binary({"mimeType": "image/png", "data": FORMS[form](PNG[:300])})
     assert shown == {"mimeType": "image/png", "data": "[image/png: 300 bytes, not shown]"}
 

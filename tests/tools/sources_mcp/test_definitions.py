@@ -309,7 +309,7 @@ def test_the_level_read_is_not_suggested_for_a_tool_that_can_send_data_out(
 @pytest.mark.parametrize(
     "schema", [{}, None, True, {"$schema": "http://json-schema.org/draft-07/schema#"}]
 )
-def test_an_empty_schema_means_no_params(schema: Any) -> None:
+def test_a_tool_with_an_empty_schema_does_not_have_params(schema: Any) -> None:
     (definition,), skipped = read(described(schema=schema))
     assert skipped == []
     tool = McpTool(definition, SERVER, "there", Level.READ)
@@ -319,7 +319,7 @@ def test_an_empty_schema_means_no_params(schema: Any) -> None:
         tool.check_params({"x": 1})
 
 
-def test_a_missing_schema_means_no_params() -> None:
+def test_a_tool_without_a_schema_does_not_have_params() -> None:
     (definition,), skipped = read({"name": "save"})
     assert (definition.input_schema["properties"], skipped) == ({}, [])
 

@@ -86,7 +86,7 @@ def test_an_abandoned_call_is_cancelled_at_the_server(tmp_path: Path) -> None:
         assert time.monotonic() < deadline
 
 
-def test_a_write_with_a_malformed_response_counts_as_done() -> None:
+def test_a_write_with_a_malformed_response_is_reported_as_done() -> None:
     assert called(tool_of(misbehaving(), "broken", Level.WRITE)).markdown == "no list"
     result = called(tool_of(misbehaving(), "wrong_structure", Level.WRITE))
     assert (result.success, result.data, result.summary) == (True, None, "x")
@@ -181,7 +181,7 @@ def test_the_servers_own_requests_are_declined() -> None:
     assert "not supported" in told[0]["error"]["message"]
 
 
-def test_logs_and_standard_error_are_limited_and_contain_no_secret(
+def test_logs_and_standard_error_are_limited_and_never_contain_a_secret(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = misbehaving(owner="logs")

@@ -18,7 +18,7 @@ from tests.tools.sources_mcp.test_definitions import described, read
     ],
     ids=["required", "schemas", "names"],
 )
-def test_an_older_keyword_beside_an_illegal_newer_keyword_hides_no_tool(
+def test_an_older_keyword_beside_an_illegal_newer_keyword_does_not_hide_tools(
     more: dict[str, Any],
 ) -> None:
     definitions, skipped = read(described("first"), described(schema={"type": "object", **more}))

@@ -145,7 +145,7 @@ def test_a_call_of_a_hanging_server_ends_at_the_timeout(older: OlderServer) -> N
     "tools/sources/mcp/connection.py",
 )
 @pytest.mark.parametrize("behavior", ["moves", "moves_to_itself", "moves_within"])
-def test_a_redirected_write_counts_as_not_done_and_is_sent_once(
+def test_a_redirected_write_is_reported_as_not_done_and_is_sent_once(
     older: OlderServer, behavior: str
 ) -> None:
     code, definite, message = failure_of(called(tool_behind(older, behavior)))
@@ -169,7 +169,7 @@ def test_a_redirect_to_another_server_is_not_followed(older: OlderServer) -> Non
         (429, "RATE_LIMIT_EXCEEDED"),
     ],
 )
-def test_a_refusal_has_its_code_and_counts_as_not_done(
+def test_a_refusal_has_its_code_and_is_reported_as_not_done(
     older: OlderServer, status: int, code: str
 ) -> None:
     told = failure_of(called(tool_behind(older, str(status))))
@@ -200,7 +200,7 @@ def test_a_refusal_includes_the_servers_message(
 @pytest.mark.parametrize(
     "behavior", ["locked", "locked_in_a_stream", "locked_with_400", "error_as_text"]
 )
-def test_a_read_fails_at_once_with_the_message_of_an_error_object(
+def test_a_read_fails_immediately_with_the_message_of_an_error_object(
     older: OlderServer, behavior: str
 ) -> None:
     told = failure_of(called(tool_behind(older, behavior, Level.READ)))
@@ -222,7 +222,7 @@ def test_a_result_in_a_malformed_envelope_is_accepted(older: OlderServer, behavi
     assert (result.success, result.markdown) == (True, "saved")
 
 
-def test_an_unreachable_server_counts_as_not_attempted(older: OlderServer) -> None:
+def test_a_call_of_an_unreachable_server_is_reported_as_not_attempted(older: OlderServer) -> None:
     tool = tool_behind(older, "works")
     urls = {"http://127.0.0.1:1/mcp": "NETWORK_ERROR", "http://[::1]:9/mcp": "SECURITY_VIOLATION"}
     urls |= {

@@ -149,7 +149,7 @@ def test_an_idle_process_is_ended_and_the_next_call_starts_a_new_process() -> No
     wait_until_gone(second)
 
 
-def test_organizations_share_no_process() -> None:
+def test_organizations_do_not_share_processes() -> None:
     pids = {called(tool_of(misbehaving(owner=owner), "pid")).markdown for owner in ("1", "2", "1")}
     assert len(pids) == 2
 
@@ -171,7 +171,7 @@ def test_a_killed_server_is_started_again() -> None:
     "A server that crashes repeatedly is restarted after a delay",
     "tools/sources/mcp/process_pool.py",
 )
-def test_a_crashing_server_is_not_restarted_at_once() -> None:
+def test_a_crashing_server_is_not_restarted_immediately() -> None:
     server = misbehaving(owner="loop", start="dies")
     for _ in range(10):
         with pytest.raises(ToolError, match="ended with code 1"):
@@ -183,7 +183,7 @@ def test_a_crashing_server_is_not_restarted_at_once() -> None:
     assert not failure.value.attempted
 
 
-def test_a_call_while_the_server_starts_counts_as_not_done() -> None:
+def test_a_call_while_the_server_starts_is_reported_as_not_done() -> None:
     server = misbehaving(owner="starting")
     tool = tool_of(server, "echo", Level.WRITE)
     tool._server = misbehaving(owner="starting", start="hangs")
@@ -191,7 +191,7 @@ def test_a_call_while_the_server_starts_counts_as_not_done() -> None:
     assert (code, definite) == ("TIMEOUT", True)
 
 
-def test_a_cancelled_call_returns_at_once() -> None:
+def test_a_cancelled_call_returns_immediately() -> None:
     tool = tool_of(misbehaving(owner="cancelled run"), "hang")
 
     async def cancelled() -> float:

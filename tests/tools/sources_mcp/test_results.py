@@ -1,5 +1,5 @@
-"""The text of a server's response for people and models: the summary is meaningful, and nothing is
-repeated."""
+"""The text of a server's response for people and models: the summary is meaningful, and content is
+not repeated."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_a_real_response_has_a_meaningful_summary(response: dict[str, Any]) -> N
         ({"content": text("OK"), "structuredContent": {}}, "The server responded: OK"),
     ],
 )
-def test_a_summary_is_never_only_done_a_heading_or_a_brace(
+def test_a_summary_is_never_just_the_word_done_a_heading_or_a_brace(
     response: dict[str, Any], summary: str
 ) -> None:
     assert read(response).summary == summary

@@ -187,7 +187,7 @@ def _build_other(chance: random.Random) -> Built:
 
 
 def matches_slowly(rule: RuleTerms, world: World) -> bool:
-    """Determine if the rule applies, by the meanings that the call was built with."""
+    """Determine if the rule applies, from the meanings with which the call was built."""
     if rule.tool not in ("", "bank.pay"):
         return False
     return all(_meets_slowly(condition, world) for condition in rule.conditions)
@@ -203,7 +203,8 @@ def _meets_slowly(condition: Condition, world: World) -> bool:
 
 
 def _list_meant(param: str, world: World) -> Iterator[Built]:
-    """Yield every value called `amount`, and each `order` that the path cannot enter."""
+    """Yield every value called `amount`; for the param `order.amount`, also a plain `order`,
+    because the path cannot enter it."""
     for place, built in world.places:
         if place[-1] == "amount" or (param == "order.amount" and place == ("order",)):
             yield built

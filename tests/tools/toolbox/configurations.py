@@ -1,5 +1,5 @@
-"""Random tools, grants and rules with their verdicts, which are computed from the documentation
-without the gate's code."""
+"""Random tools, grants and rules, and the verdicts that the documentation requires for them. The
+gate's code is not used."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Row(BaseModel):
 
 
 class AnyTool(Tool):
-    """A tool whose attributes can be set; `reaches` are the hosts that it contacts, or None if they
-    are unknown."""
+    """A tool whose attributes can be set; `reaches` lists the hosts that it contacts, or is None if
+    they are unknown."""
 
     name = NAME
     description = "Does anything."
@@ -72,8 +72,8 @@ class AnyTool(Tool):
 
 @dataclass(frozen=True)
 class Arguments:
-    """A model's arguments, and the canonical params that they stand for, or None if no tool accepts
-    the arguments."""
+    """A model's arguments, and the canonical params that they become; None if no tool accepts the
+    arguments."""
 
     said: str | dict[str, Any]
     meant: dict[str, Any] | None
@@ -174,7 +174,7 @@ def _beyond(hosts: frozenset[str] | None, allowed: frozenset[str]) -> list[str]:
 def holds(condition: Condition, params: Mapping[str, Any]) -> bool:
     """Return True if all values at the condition's path are present and meet its rule.
 
-    A condition on a value's origin never holds here, because the origin is unknown without a run.
+    A condition on a value's origin is never met here, because without a run the origin is unknown.
     """
     if condition.rule is Rule.NOT_FROM_OUTSIDE:
         return False

@@ -1,5 +1,5 @@
-"""A second, slow implementation of a standing grant's terms, and random grants and calls to compare
-it with the real one."""
+"""A second, slow implementation of a standing grant's terms, and random grants and calls on which
+it is compared with the real one."""
 
 from __future__ import annotations
 

@@ -94,12 +94,12 @@ def test_without_a_matching_rule_one_approver_decides() -> None:
     assert [state.rule for state in count_votes(CARD, [], [])] == [ANY_APPROVER]
 
 
-def test_people_without_the_approver_role_do_not_count() -> None:
+def test_votes_of_people_without_the_approver_role_do_not_count() -> None:
     assert decide(VIEWER, rules=()) == "needs the approver role"
     assert not count_votes(CARD, [CastVote(VIEWER)], [TWO_OF_FINANCE])[0].counted
 
 
-def test_a_rule_needs_its_number_of_people_from_its_group() -> None:
+def test_a_rule_needs_the_required_number_of_people_from_its_group() -> None:
     assert decide(FAY) == "counted"
     assert decide(FRED, CastVote(FAY)) == "approved"
     assert decide(BEN, CastVote(FAY)) == "1 of 2: someone from Finance"
@@ -132,14 +132,14 @@ class TestARequester:
         )
         assert decide(BEN, rules=(TWO_PERSON_RULE,)) == "approved"
 
-    def test_counts_for_a_rule_that_does_not_exclude_them(self) -> None:
+    def test_can_vote_under_a_rule_that_does_not_exclude_requesters(self) -> None:
         two = RuleTerms(3, "two", needed=2)
         assert decide(ANN, rules=(two, TWO_PERSON_RULE)) == "counted"
         assert decide(BEN, CastVote(ANN), rules=(two, TWO_PERSON_RULE)) == "approved"
 
 
 class TestDeputies:
-    def test_count_as_the_person_they_represent(self) -> None:
+    def test_vote_as_the_person_they_represent(self) -> None:
         found = may_decide(
             replace(BEN, deputy_for=(FAY,)), CARD, [], [replace(TWO_OF_FINANCE, needed=1)]
         )
@@ -149,7 +149,7 @@ class TestDeputies:
         assert found.vote is not None
         assert found.vote.name == "Ben for Fay"
 
-    def test_vote_in_their_own_name_if_that_counts(self) -> None:
+    def test_vote_in_their_own_name_if_their_own_vote_counts(self) -> None:
         assert may_decide(
             replace(FRED, deputy_for=(FAY,)), CARD, [], [TWO_OF_FINANCE]
         ).vote == CastVote(replace(FRED, deputy_for=(FAY,)))
@@ -162,7 +162,7 @@ class TestDeputies:
             (CastVote(BEN, FAY), CastVote(BEN, FRED)),
         ],
     )
-    def test_have_no_second_vote_beside_their_principal_or_themselves(
+    def test_cannot_vote_after_they_or_their_principal_have_voted(
         self, first: CastVote, second: CastVote
     ) -> None:
         assert count_votes(CARD, [first, second], [TWO_OF_FINANCE])[0].counted == (first,)
@@ -191,11 +191,11 @@ class TestDeputies:
             == f"{first.name} has approved this, and together you count as one approval"
         )
 
-    def test_share_no_vote_with_people_whom_they_do_not_represent(self) -> None:
+    def test_have_a_separate_vote_from_people_whom_they_do_not_represent(self) -> None:
         stranger = replace(FRED, deputy_for=(LEA,))
         assert may_decide(stranger, CARD, [CastVote(FAY)], [TWO_OF_FINANCE]).completes
 
-    def test_make_a_rule_unmeetable_if_it_needs_both_them_and_their_principal(self) -> None:
+    def test_and_their_principal_cannot_meet_a_rule_that_needs_two_people(self) -> None:
         people = [FAY, replace(FRED, deputy_for=(FAY,))]
         assert find_stuck(count_votes(CARD, [], [TWO_OF_FINANCE]), CARD, people) == [TWO_OF_FINANCE]
         assert find_stuck(count_votes(CARD, [], [TWO_OF_FINANCE]), CARD, [FAY, FRED]) == []
@@ -215,7 +215,7 @@ class TestDeputies:
             is None
         )
 
-    def test_deputies_who_have_voted_complete_a_relaxed_rule(self) -> None:
+    def test_can_complete_a_rule_that_became_easier_after_they_voted(self) -> None:
         easier = (replace(TWO_OF_FINANCE, needed=1),)
         assert (
             decide(replace(BEN, deputy_for=(FAY,)), CastVote(BEN, FAY), rules=easier) == "approved"
@@ -230,12 +230,12 @@ class TestDeputies:
         assert decide(FAY, lost) == "counted"
 
 
-def test_a_voter_who_lost_the_role_or_left_the_group_does_not_count() -> None:
+def test_a_vote_does_not_count_after_the_voter_lost_the_role_or_left_the_group() -> None:
     for changed in (replace(FAY, may_approve=False), replace(FAY, groups=frozenset())):
         assert decide(FRED, CastVote(changed)) == "counted"
 
 
-def test_a_second_group_counts_after_the_set_time() -> None:
+def test_votes_of_a_second_group_count_after_the_configured_time() -> None:
     rule = replace(LARGE, escalates_after=timedelta(hours=4), second_group=FINANCE)
     late = replace(CARD, age=timedelta(hours=4))
     assert may_decide(FAY, CARD, [], [rule]).refusal == "needs someone from Legal"

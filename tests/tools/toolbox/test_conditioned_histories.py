@@ -1,4 +1,4 @@
-"""Random histories of cards under rules with conditions agree with a second, slow judge."""
+"""The rules with conditions and a second, slow judge agree on random histories of cards."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.tools.toolbox.conditioned_histories import play_history
 HISTORIES = 500
 
 
-def test_random_histories_agree_with_a_slow_judge() -> None:
+def test_rules_agree_with_a_slow_judge_on_random_histories() -> None:
     ends = _play_all()
     assert all(ends[f"approved by {needed}"] for needed in (1, 2, 3)), ends
 

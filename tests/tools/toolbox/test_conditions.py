@@ -71,7 +71,7 @@ def test_a_violated_condition_says_why(param: str, rule: Rule, value: Any, reaso
     assert Condition(param, rule, value).find_violation(PARAMS) == Objection(reason)
 
 
-def test_a_long_value_is_shortened_and_not_searched() -> None:
+def test_a_value_too_long_for_a_pattern_is_shortened_and_not_searched() -> None:
     violation = Condition("text", Rule.PATTERN, ".*").find_violation({"text": "x" * 5_000})
     assert violation is not None
     assert violation.why.startswith('text is "xxx')
@@ -131,7 +131,7 @@ def test_an_invalid_condition_is_refused(kept: dict[str, Any], why: str) -> None
         Condition.from_json(kept)
 
 
-def test_no_pattern_can_block_a_worker() -> None:
+def test_a_hostile_pattern_does_not_block_a_worker() -> None:
     hostile = Condition("text", Rule.PATTERN, "(.*.*.{0,99}.{0,99}.{0,99}a+)+x")
     started = time.perf_counter()
     assert hostile.find_violation({"text": "a" * 2_000})

@@ -66,7 +66,7 @@ def test_mode_sets_limit_the_available_tools() -> None:
     assert toolbox.available_tools(Grants()) == []
 
 
-def test_an_unknown_mode_is_an_error_and_offers_no_tool() -> None:
+def test_an_unknown_mode_is_an_error_and_has_no_tools() -> None:
     toolbox, everywhere = Toolbox(), Echo(level=Level.READ)
     toolbox.register(everywhere)
     for mode in ("party", "", "GENERAL"):

@@ -1,4 +1,5 @@
-"""Conditions of standing grants are judged in bounded time, whatever results and texts hold."""
+"""Conditions of standing grants are judged within a time limit, whatever the results and texts
+contain."""
 
 from __future__ import annotations
 

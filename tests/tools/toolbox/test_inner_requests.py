@@ -81,7 +81,7 @@ def test_deep_nesting_does_not_hide_a_request() -> None:
     ) == (TOO_DEEP,)
 
 
-def test_a_tool_keeps_its_level_if_its_admin_was_shown_the_requests() -> None:
+def test_a_tool_that_declares_that_it_carries_requests_keeps_its_level() -> None:
     class Known(Outside):
         carries_requests = True
 
@@ -96,7 +96,7 @@ def test_a_tool_keeps_its_level_if_its_admin_was_shown_the_requests() -> None:
     )
 
 
-def test_many_requests_are_described_in_words() -> None:
+def test_a_description_of_many_requests_names_two_and_counts_the_others() -> None:
     assert describe_requests([f"GET /{number}" for number in range(1_200)], most=2).endswith(
         "GET /0; GET /1; and 1,198 more"
     )
@@ -152,6 +152,6 @@ def test_a_definition_with_request_params_is_recognized(
     assert bool(says) == (told is not None)
 
 
-def test_a_path_named_batch_does_not_count_for_an_operation_that_only_reads() -> None:
+def test_a_path_named_batch_is_ignored_for_an_operation_that_only_reads() -> None:
     assert detect_embedded_requests({"its path": "/batch"}, {}, only_reads=True) is None
     assert detect_embedded_requests({"its path": "/graphql"}, {}, only_reads=True) is not None

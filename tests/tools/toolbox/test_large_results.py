@@ -1,5 +1,5 @@
-"""A result that is too large for a model is sent in portions. Each portion says that it is one, and
-together they are complete."""
+"""A result that is too large for a model is sent in portions. Each portion says that it is only a
+part, and together they are complete."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_text_for_the_model_says_what_is_left_out(result: ToolResult) -> Non
     )
 
 
-def test_values_beside_the_rows_are_in_the_first_portion() -> None:
+def test_an_objects_other_values_are_in_the_first_portion_of_its_rows() -> None:
     first, second, *_ = format_for_model(LARGE["an object with a list"], "r-1").splitlines()
     assert json.loads(first) == {"total": 5_000, "first": ["a"]}
     assert second.startswith('records: [{"id":0,')
@@ -86,7 +86,7 @@ def test_a_small_result_is_shown_in_full() -> None:
 
 
 @pytest.mark.parametrize("start", [5_000, 10**18])
-def test_a_read_beyond_the_end_returns_nothing(start: int) -> None:
+def test_a_portion_that_starts_beyond_the_end_is_empty(start: int) -> None:
     portion = take_excerpt(LARGE["a list"], start)
     assert (portion.text, portion.start, portion.end) == ("", 5_000, 5_000)
 
@@ -94,7 +94,7 @@ def test_a_read_beyond_the_end_returns_nothing(start: int) -> None:
 @pytest.mark.parametrize(
     "handle", ["", "17", "r-", "r-0", "r--1", "r-1x", "r-1234567890123456789012", "R-1", "r-१"]
 )
-def test_a_malformed_handle_names_no_call(handle: str) -> None:
+def test_a_malformed_handle_is_not_parsed(handle: str) -> None:
     assert parse_handle(handle) is None
 
 
@@ -127,7 +127,7 @@ def test_a_portion_is_never_shortened(result: ToolResult) -> None:
         start, total = part.data["to"], part.data["total"]
 
 
-def test_a_handle_without_a_call_is_refused() -> None:
+def test_a_handle_of_a_call_that_does_not_exist_is_refused() -> None:
     error = read_on(LARGE["a list"], handle="r-18").error
     assert error is not None
     assert (error.code, error.is_definite) == (ErrorCode.NOT_FOUND, True)
@@ -148,13 +148,13 @@ def test_a_read_result_over_the_limit_fails_with_an_explanation(huge: Any) -> No
     assert f"the limit is {LARGEST_PART:,}" in error.message
 
 
-def test_a_write_with_a_result_over_the_limit_has_succeeded() -> None:
+def test_a_write_succeeds_even_if_its_result_is_over_the_limit() -> None:
     result = run_tool(Does(lambda _: "x" * (LARGEST_PART + 1), level=Level.WRITE))
     assert result.success
     assert f"the limit is {LARGEST_PART:,}" in result.summary
 
 
-def test_a_read_raised_to_a_write_with_a_result_over_the_limit_has_succeeded() -> None:
+def test_a_read_raised_to_a_write_succeeds_even_if_its_result_is_over_the_limit() -> None:
     result = run_tool(Does(lambda _: "x" * (LARGEST_PART + 1)), level=Level.WRITE)
     assert result.success
     assert len(result.for_model()) < 200
@@ -162,11 +162,9 @@ def test_a_read_raised_to_a_write_with_a_result_over_the_limit_has_succeeded() -
 
 @pytest.mark.parametrize("level", [Level.READ, Level.WRITE])
 @pytest.mark.parametrize("part", ["large", "no JSON"])
-def test_a_refused_result_leaves_memory_without_a_collection_of_garbage(
-    level: Level, part: str
-) -> None:
+def test_a_refused_result_is_freed_without_garbage_collection(level: Level, part: str) -> None:
     class Rows(list[Any]):
-        """A list to which weak references are possible."""
+        """A list that weak references can refer to."""
 
     kept: list[weakref.ref[Rows]] = []
 

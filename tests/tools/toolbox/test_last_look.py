@@ -24,7 +24,7 @@ def server() -> Iterator[WebServer]:
 
 
 class Lease:
-    """A lease for this check; it has expired once `over` is set."""
+    """A lease that has expired once `over` is set."""
 
     over = False
 
@@ -43,7 +43,7 @@ def methods(server: WebServer) -> list[str]:
     return [each.method for each in server.requests]
 
 
-def test_a_late_tool_is_not_run() -> None:
+def test_a_tool_is_not_run_after_its_lease_expired() -> None:
     lease, ran = Lease(), []
     lease.over = True
     result = run(lease, lambda _: ran.append(1))
@@ -52,7 +52,9 @@ def test_a_late_tool_is_not_run() -> None:
     assert (result.error.code, result.error.is_definite) == (ErrorCode.WORKER_LOST, True)
 
 
-def test_a_late_request_that_changes_something_is_not_sent(server: WebServer) -> None:
+def test_a_request_that_changes_something_is_not_sent_after_the_lease_expired(
+    server: WebServer,
+) -> None:
     lease = Lease()
 
     def work(_: ToolContext) -> str:
@@ -67,7 +69,7 @@ def test_a_late_request_that_changes_something_is_not_sent(server: WebServer) ->
     assert methods(server) == ["GET"]
 
 
-def test_the_last_check_applies_to_async_tools(server: WebServer) -> None:
+def test_an_async_tool_sends_no_request_after_its_lease_expired(server: WebServer) -> None:
     lease = Lease()
 
     async def work(_: ToolContext) -> str:
@@ -79,7 +81,7 @@ def test_the_last_check_applies_to_async_tools(server: WebServer) -> None:
     assert not server.requests
 
 
-def test_a_failure_after_a_first_effect_is_not_definite(server: WebServer) -> None:
+def test_a_failure_after_the_first_effect_is_not_definite(server: WebServer) -> None:
     lease = Lease()
 
     def work(_: ToolContext) -> str:

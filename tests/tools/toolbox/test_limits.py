@@ -26,8 +26,8 @@ class Shelf:
 
 
 class Turnstile:
-    """A rate limiter that lets each key pass as often as its limit allows, and then asks the caller
-    to wait 7.2 s."""
+    """A rate limiter that allows as many calls for each key as the limit says, and then asks the
+    caller to wait 7.2 s."""
 
     def __init__(self) -> None:
         self.passed: list[str] = []

@@ -1,5 +1,5 @@
 """Limits over history, without a database: their texts, the moments at which they are exceeded, and
-the same verdicts from a second, slow implementation."""
+a second, slow implementation that reaches the same verdicts."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Pay(Tool):
 
 @dataclass
 class Ledger:
-    """Earlier calls, as a list of (time, params) pairs; `seen` has the ids with which the tool LOOK
-    was called."""
+    """Earlier calls, as a list of (time, params) pairs; `seen` lists the ids with which the tool
+    LOOK was called."""
 
     now: datetime = START
     started: list[tuple[datetime, dict[str, Any]]] = field(default_factory=list)
@@ -102,7 +102,7 @@ def judge(ledger: Ledger | None, params: dict[str, Any], *conditions: Condition)
 
 
 def calls(*ago: float, amount: Any = 1) -> list[tuple[datetime, dict[str, Any]]]:
-    """Return a call for each number of seconds, started that long ago."""
+    """Return one call for each of these numbers, started that many seconds ago."""
     return [(START - timedelta(seconds=seconds), {"amount": amount}) for seconds in ago]
 
 
@@ -183,7 +183,7 @@ def test_a_forbidding_limit_takes_precedence_and_has_the_code_limit_exceeded() -
 
 
 @pytest.mark.parametrize("condition", [at_most(5), add_up(5), after()])
-def test_a_limit_without_a_history_is_violated(condition: Condition) -> None:
+def test_a_limit_is_violated_if_the_earlier_calls_are_unknown(condition: Condition) -> None:
     verdict = judge(None, {"amount": 1, "to": "ann"}, condition)
     assert (verdict.permission, verdict.reason) == (
         Permission.ASK,
@@ -237,7 +237,7 @@ def test_an_invalid_limit_is_refused(param: str, rule: str, value: Any, why: str
         Condition.from_json({"param": param, "rule": rule, "value": value, "otherwise": "ask"})
 
 
-def test_a_limit_is_listed_as_exceeded_only_if_the_verdict_found_it_exceeded() -> None:
+def test_only_limits_that_the_verdict_found_exceeded_are_listed_as_exceeded() -> None:
     verdict = judge(Ledger(started=calls(1, 1)), {"amount": 1}, at_most(1), at_most(5, "day"))
     conditions = [at_most(1), at_most(5, "day"), at_most(2, "minute"), add_up(1)]
     assert list_exceeded(conditions, {"amount": 1}, verdict.facts) == [at_most(1)]
@@ -307,7 +307,7 @@ def test_the_gate_and_the_slow_implementation_agree_on_every_history(
 
 
 def assert_same_verdicts(limits: list[Limit], requests: list[tuple[float, float]]) -> None:
-    """Request these calls, each a (pause, amount) pair, one after the other, and check each
+    """Request calls one after the other, each given as a (pause, amount) pair, and check each
     verdict."""
     now, started = 0.0, list[tuple[float, float]]()
     conditions = [limit.condition for limit in limits]

@@ -22,7 +22,7 @@ ALLOWED = Policy(allowed_hosts=frozenset({"good.example", "192.0.2.7"}))
 
 
 class Outside(Tool):
-    """A tool from outside with arbitrary params."""
+    """A third-party tool that accepts any params."""
 
     name = "there.look"
     description = "Looks."
@@ -120,7 +120,7 @@ def test_an_address_is_recognized_by_its_value(value: str, host: str) -> None:
         "http://good.example:99999999/",
     ],
 )
-def test_an_ambiguous_host_never_counts_as_allowed(value: str) -> None:
+def test_an_ambiguous_host_always_needs_approval(value: str) -> None:
     verdict = judged({"x": value})
     assert verdict.permission is Permission.ASK
     assert "not on the list of allowed hosts" in verdict.reason
@@ -196,12 +196,12 @@ def test_an_escaped_host_is_found_in_malformed_json(body: str) -> None:
     assert find_named_hosts({"body": body}) == {"evil.com"}
 
 
-def test_json_nested_too_deeply_counts_as_a_host_that_is_not_allowed() -> None:
+def test_json_nested_too_deeply_to_read_is_treated_as_an_unlisted_host() -> None:
     body = '{"to": "evil.com", "n": ' + "[" * 9_000 + "]" * 9_000 + "}"
     assert find_named_hosts({"body": body}) == {"'JSON nested too deeply to read'"}
 
 
-def test_file_names_and_fields_are_no_hosts_in_params_for_paths_and_sorting() -> None:
+def test_file_and_field_names_in_params_for_paths_and_sorting_are_not_taken_for_hosts() -> None:
     assert (
         find_named_hosts({"path": "README.md", "sort": "user.id", "filePath": "a.md"})
         == frozenset()
@@ -237,14 +237,14 @@ def test_the_reason_names_the_host_at_every_level_and_drafts_need_approval_like_
     assert "and 4 more, not on" in many
 
 
-def test_a_built_in_tools_params_are_not_searched_for_hosts() -> None:
+def test_the_params_of_a_built_in_tool_are_not_searched_for_hosts() -> None:
     assert (
         judged({"x": "https://evil.example"}, Outside(source="built in")).permission
         is Permission.AUTO
     )
 
 
-def test_hosts_declared_by_a_plugin_are_trusted() -> None:
+def test_a_plugin_is_trusted_if_it_declares_its_hosts() -> None:
     class Honest(Outside):
         open_world = True
 

@@ -146,7 +146,7 @@ def test_an_async_tool_is_cancelled_at_its_timeout() -> None:
     assert (error.code, ended) == (ErrorCode.TIMEOUT, ["cancelled"])
 
 
-def test_a_timeout_error_raised_by_the_tool_does_not_count_as_our_timeout() -> None:
+def test_a_timeout_error_raised_by_the_tool_is_not_reported_as_the_calls_timeout() -> None:
     async def work(context: ToolContext) -> ToolResult:
         raise TimeoutError
 
@@ -194,7 +194,9 @@ def test_values_are_serialized_as_by_pydantic(data: Any, written: Any) -> None:
         (b"\xff", "data is bytes, which is not JSON"),
     ],
 )
-def test_a_read_with_an_unserializable_result_says_where(data: Any, told: str) -> None:
+def test_a_read_with_an_unserializable_result_fails_and_names_the_place(
+    data: Any, told: str
+) -> None:
     error = error_of(result_of(ToolResult.ok(data)))
     assert told in error.message
     assert not error.is_definite
@@ -208,7 +210,7 @@ def test_a_read_with_an_unserializable_result_says_where(data: Any, told: str) -
         ("x" * (LARGEST_PART + 1), "the limit is 8,000,000"),
     ],
 )
-def test_a_write_with_an_unserializable_result_has_succeeded(data: Any, told: str) -> None:
+def test_a_write_succeeds_even_if_its_result_is_unserializable(data: Any, told: str) -> None:
     result = result_of(ToolResult.ok(data, "Sent it."), level=Level.WRITE)
     assert result.success
     assert result.summary.startswith("Sent it. It succeeded, but its result cannot be read: ")
@@ -224,7 +226,7 @@ class Locked(dict[str, int]):
         raise RuntimeError("s3cret")
 
 
-def test_a_write_whose_result_fails_during_reading_has_succeeded() -> None:
+def test_a_write_succeeds_even_if_reading_its_result_fails() -> None:
     result = result_of(ToolResult.ok(Locked(a=1)), level=Level.WRITE)
     assert (result.success, result.data) == (True, None)
     assert "It succeeded, but its result cannot be read: its own code fails" in result.for_model()
@@ -232,13 +234,13 @@ def test_a_write_whose_result_fails_during_reading_has_succeeded() -> None:
     assert error_of(result_of(ToolResult.ok(Locked(a=1)))).code is ErrorCode.TOOL_EXECUTION_FAILED
 
 
-def test_a_transactional_write_with_an_unreadable_result_fails_definitely() -> None:
+def test_a_transactional_write_with_an_unreadable_result_fails_and_changes_nothing() -> None:
     error = error_of(result_of(ToolResult.ok(object()), level=Level.WRITE, transactional=True))
     assert (error.code, error.is_definite) == (ErrorCode.OPERATION_FAILED, True)
     assert "Nothing was changed." in error.message
 
 
-def test_a_write_that_violates_its_output_has_succeeded() -> None:
+def test_a_write_succeeds_even_if_its_result_violates_the_output_model() -> None:
     result = result_of(ToolResult.ok({"total": 1, "names": [7]}), Output=Found, level=Level.WRITE)
     assert (result.success, result.data) == (True, {"total": 1, "names": [7]})
     assert "data.names.0: Input should be a valid string" in result.summary
@@ -264,7 +266,7 @@ def test_a_return_value_that_is_not_a_result_is_a_failure(returned: Any, told: s
 
 
 @pytest.mark.parametrize("error", [ToolError(ErrorCode.NOT_FOUND, "No."), "No."])
-def test_a_tool_error_or_text_is_accepted_as_a_results_error(error: Any) -> None:
+def test_the_error_of_a_result_can_be_a_tool_error_or_a_text(error: Any) -> None:
     assert error_of(result_of(ToolResult(success=False, error=error))).message == "No."
 
 
@@ -289,7 +291,7 @@ def test_unstorable_text_is_replaced() -> None:
     "A read whose result does not match the declared output fails and names the place",
     "tools/toolbox/outcome.py",
 )
-def test_a_result_that_violates_its_output_says_where() -> None:
+def test_a_result_that_violates_the_output_model_fails_and_names_the_place() -> None:
     error = error_of(result_of(ToolResult.ok({"total": 1, "names": [7]}), Output=Found))
     assert "data.names.0: Input should be a valid string" in error.message
 
@@ -299,10 +301,10 @@ def test_an_output_model_is_accepted_as_data() -> None:
     assert result.data == {"total": 1, "names": ["a"]}
 
 
-def test_a_failure_need_not_match_the_output() -> None:
+def test_a_failure_need_not_match_the_output_model() -> None:
     failed = ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "No."))
     assert error_of(result_of(failed, Output=Found)).code is ErrorCode.NOT_FOUND
 
 
-def test_invalid_params_give_the_error_text_that_the_model_reads() -> None:
+def test_invalid_params_are_reported_in_the_error_text_for_the_model() -> None:
     assert error_of(run_tool(Echo, {})).text.startswith("TOOL ERROR: MISSING_PARAMETER\n")

@@ -96,7 +96,7 @@ class Address(BaseModel):
 
 
 class Sends(Echo):
-    """A tool with params of every nested form."""
+    """A tool with a param of each nested type."""
 
     name = "sample.sends"
 
@@ -158,7 +158,7 @@ def test_params_that_change_when_parsed_again_are_refused() -> None:
         Exclaims().check_params({"text": "hi"})
 
 
-def test_the_name_in_the_schema_is_used_everywhere() -> None:
+def test_a_params_name_in_the_schema_is_used_everywhere() -> None:
     tool = Aliased()
     params = tool.check_params({"siteSearch": "example.com"})
     assert params == {"siteSearch": "example.com"}

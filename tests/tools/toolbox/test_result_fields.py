@@ -1,5 +1,5 @@
-"""The content type and the details of a result: stored with it, cleaned of secrets, and hidden from
-the model."""
+"""The content type and the details of a result: they are stored with it, cleaned of secrets, and
+hidden from the model."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def test_a_result_keeps_type_and_details_and_the_model_reads_only_the_data() -> 
     assert (loaded.content_type, loaded.details, loaded.data) == ("text/csv", {"rows": 1}, "a,b")
 
 
-def test_the_default_type_is_json_without_details_and_markdown_for_text() -> None:
+def test_the_default_type_is_markdown_for_a_text_and_json_for_any_other_value() -> None:
     result = run(ToolResult.ok({"a": 1}))
     assert (result.content_type, result.details) == ("application/json", None)
     assert result.as_json()["metadata"].keys() == {"duration_ms"}
@@ -79,7 +79,7 @@ def test_type_and_details_contain_no_secret() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["json", "", "text/<script>", 7, None, ["text/csv"]])
-def test_an_invalid_media_type_fails_a_read_and_not_a_write(wrong: Any) -> None:
+def test_a_read_fails_if_its_media_type_is_invalid_but_a_write_does_not(wrong: Any) -> None:
     returned = ToolResult.ok({}, content_type=wrong)
     error = run(returned).error
     assert error is not None

@@ -1,4 +1,4 @@
-"""Conditions of approval rules: no spelling of a value evades a condition."""
+"""Conditions of approval rules: a value cannot evade a condition by its spelling."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SMALL = [0, 999, 999.99, [1, 2], [[1], [2.5]]]
 
 
 @pytest.mark.parametrize("value", SPELLED, ids=lambda value: f"{value!r}"[:30])
-def test_an_incomparable_amount_meets_every_bound(value: Any) -> None:
+def test_an_amount_that_cannot_be_compared_meets_every_bound(value: Any) -> None:
     assert can_meet(LARGE, {"amount": value})
     assert can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order": {"amount": value}})
     assert can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order.amount": value})
@@ -189,7 +189,7 @@ def test_a_smaller_or_missing_amount_does_not_meet_a_bound(value: Any) -> None:
         (Rule.CALL_COUNT, {"most": 1, "period": "day"}, "x", True),
     ],
 )  # fmt: skip
-def test_an_incomparable_value_meets_each_comparison(
+def test_a_value_that_cannot_be_compared_meets_the_condition(
     rule: Rule, expected: Any, value: Any, *, can: bool
 ) -> None:
     assert can_meet(Condition("param", rule, expected), {"param": value}) is can
@@ -198,7 +198,7 @@ def test_an_incomparable_value_meets_each_comparison(
 @pytest.mark.parametrize(
     "order", ["text", 5, True, None, ["text"], [{"amount": 1}, "text"], [{"amount": None}]]
 )
-def test_a_value_that_the_path_cannot_enter_meets_the_condition(order: Any) -> None:
+def test_a_value_without_the_fields_of_the_path_meets_the_condition(order: Any) -> None:
     assert can_meet(Condition("order.amount", Rule.MINIMUM, 1000), {"order": order})
 
 
@@ -236,7 +236,7 @@ def test_a_value_that_the_path_cannot_enter_meets_the_condition(order: Any) -> N
         ),
     ],
 )  # fmt: skip
-def test_a_param_of_the_same_name_is_found_wherever_a_call_can_hold_it(
+def test_a_param_of_the_same_name_is_found_anywhere_in_a_call(
     param: str, call: dict[str, Any], *, applies: bool
 ) -> None:
     assert can_meet(Condition(param, Rule.MINIMUM, 1000), call) is applies
@@ -283,7 +283,7 @@ def test_the_recorded_ruling_agrees_with_the_live_ruling() -> None:
         ({"$defs": {"a": {"properties": {"c": {}}}}, "$ref": "#/$defs/a", "properties": {"b": {}}}, {"b": 1}, False),
     ],
 )  # fmt: skip
-def test_an_absent_param_meets_a_condition_only_under_an_open_schema(
+def test_an_absent_param_meets_a_condition_only_if_the_schema_allows_more_params(
     schema: dict[str, Any] | None, call: dict[str, Any], *, applies: bool
 ) -> None:
     facts = SchemaFacts.of(schema, call)
@@ -332,7 +332,7 @@ def test_an_object_meets_a_condition_if_it_may_hold_the_param_under_another_name
         ({"amount": None}, "amount may be at least 1000: it is null", False),
     ],
 )
-def test_a_match_names_the_value_and_says_if_it_is_sure(
+def test_a_match_names_the_value_and_says_if_the_match_is_certain(
     params: dict[str, Any], why: str, *, is_sure: bool
 ) -> None:
     match = find_match(LARGE, params)
@@ -341,14 +341,14 @@ def test_a_match_names_the_value_and_says_if_it_is_sure(
 
 
 @pytest.mark.parametrize("name", ["Bank.Pay", "bank_pay", "BANK.PAY", "b\u0430nk.pay"])
-def test_a_rule_covers_a_tool_under_another_spelling_of_its_name(name: str) -> None:
+def test_a_rule_applies_to_a_tool_whose_name_is_spelled_differently(name: str) -> None:
     rule = RuleTerms(1, "two", tool="bank.pay")
     assert rule.matches(RuledCard(name, "bank", Level.WRITE, 1))
     assert not rule.matches(RuledCard("bank.read", "bank", Level.WRITE, 1))
     assert not replace(rule, reading=Reading.FIRST).matches(RuledCard(name, "bank", Level.WRITE, 1))
 
 
-def test_a_recorded_ruling_is_judged_by_the_reading_of_its_time() -> None:
+def test_a_recorded_ruling_is_judged_by_the_reading_that_was_used_at_the_time() -> None:
     card = RuledCard("bank.pay", "bank", Level.WRITE, 1, {"amount": None})
     rule = RuleTerms(1, "one", conditions=(LARGE,))
     stored = Ruling.of(Voter(1, "Ann"), card, (), [rule]).as_json()
@@ -381,11 +381,11 @@ JSON = st.recursive(
     JSON,
     st.sampled_from([Rule.EQUALS, Rule.MINIMUM, Rule.MAXIMUM, Rule.PREFIX, Rule.ONE_OF, Rule.HOST]),
 )
-def test_a_value_that_satisfies_a_limit_meets_the_same_rule(
+def test_a_value_that_satisfies_a_limit_meets_a_rule_with_the_same_condition(
     value: Any, expected: Any, rule: Rule
 ) -> None:
-    """A rule matches every value that the same limit accepts, so that cards still match the rulings
-    that were stored for them earlier."""
+    """A rule matches every value that a limit with the same condition accepts, so that cards still
+    match the rulings that were stored for them earlier."""
     try:
         condition = Condition.from_json(
             {"param": "p", "rule": rule, "value": expected, "otherwise": "ask"}
@@ -449,7 +449,7 @@ def test_an_address_prefix_without_its_host_is_refused(prefix: str, param: str) 
         ("path", "reports", "@2/a, b.md", True),
     ],
 )  # fmt: skip
-def test_a_prefix_that_is_a_whole_recipient_or_host_matches_no_other_one(
+def test_a_prefix_that_is_a_whole_recipient_or_host_matches_only_that_one(
     param: str, prefix: str, rest: str, *, holds: bool
 ) -> None:
     limit = Condition(param, Rule.PREFIX, prefix)
@@ -472,7 +472,7 @@ def test_an_address_prefix_with_an_incomplete_host_is_refused(prefix: str, param
 
 
 @pytest.mark.parametrize(("param", "holds"), [("hosts", False), ("notes", True)])
-def test_a_prefix_for_each_entry_is_read_by_the_name_of_the_param(
+def test_a_prefix_for_each_entry_is_read_according_to_the_params_name(
     param: str, *, holds: bool
 ) -> None:
     each = {"rule": Rule.PREFIX, "value": "db.int", "also": []}
@@ -481,7 +481,7 @@ def test_a_prefix_for_each_entry_is_read_by_the_name_of_the_param(
     assert (broken is None) is holds
 
 
-def test_a_limit_recorded_under_the_first_reading_still_reads_a_prefix_that_way() -> None:
+def test_a_limit_recorded_under_the_first_reading_still_allows_longer_hosts() -> None:
     inside = {"url": "https://files.acme.example.evil.test/"}
     limit = Condition("url", Rule.PREFIX, "https://files.acme.example")
     assert limit.find_violation(inside)

@@ -1,4 +1,4 @@
-"""Rulings: each is stored completely, with the reason if an approval was not sufficient."""
+"""Rulings: each is stored completely, and says why an approval was not sufficient."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_stored_ruling_is_read_unchanged(*, breaks_glass: bool) -> None:
     assert Ruling.from_json(json.loads(json.dumps(ruling.as_json()))) == ruling
 
 
-def test_a_sufficient_approval_has_no_problem() -> None:
+def test_a_sufficient_approval_raises_no_objection() -> None:
     assert judge(Ruling.of(FRED, CARD, [CastVote(FAY)], [TWO_OF_FINANCE])) == ""
 
 

@@ -121,7 +121,9 @@ def test_each_fact_about_the_call_must_match(changed: AskingCall) -> None:
         Provenance(unlisted=(OutsideKeys("changes.status", "Page", ("k",)),)),
     ],
 )
-def test_an_unknown_origin_matters_only_for_open_params(unknown: Provenance | None) -> None:
+def test_an_unknown_origin_prevents_approval_only_if_a_param_has_no_fixed_value(
+    unknown: Provenance | None,
+) -> None:
     call = replace(CALL, params={"record_id": "5"}, provenance=unknown)
     fixed = replace(
         GRANT,
@@ -151,7 +153,7 @@ class Seen:
 
 
 @pytest.mark.parametrize("hosts", [None, frozenset({"new.example"})])
-def test_own_data_is_a_separate_cause_beside_a_host_that_is_not_allowed(
+def test_own_data_and_a_host_that_is_not_allowed_are_separate_causes(
     hosts: frozenset[str] | None,
 ) -> None:
     tool = AnyTool(hosts, open_world=True, level=Level.READ)

@@ -60,7 +60,7 @@ class TestSuspensionInARun:
     def test_async_tools_can_suspend_their_call(self) -> None:
         assert finished(AskLater(), may_suspend=True).suspend == Delegation("Kim", "Which?")
 
-    def test_requires_the_attribute_suspends(self) -> None:
+    def test_is_possible_only_for_a_tool_with_the_attribute_suspends(self) -> None:
         report = finished(Undeclared(), may_suspend=True)
         assert report.suspend is None
         assert report.result.error is not None

@@ -1,4 +1,4 @@
-"""The test helpers for tool authors behave as the engine does."""
+"""The test helpers for tool authors behave like the engine."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_card_without_a_preview_says_so() -> None:
 @pytest.mark.parametrize(
     "error", [ToolError(ErrorCode.NOT_FOUND, "No record 7."), RuntimeError("a mistake of its own")]
 )
-def test_a_failing_preview_is_raised_to_the_test(error: Exception) -> None:
+def test_building_a_card_raises_the_error_of_its_preview(error: Exception) -> None:
     with pytest.raises(type(error), match=r"record 7|of its own"):
         build_card(Wipe(error))
 
@@ -90,7 +90,7 @@ def test_judge_tool_grants_only_the_tool_by_default() -> None:
     assert judge_tool(Echo, {}).permission is Permission.FORBIDDEN
 
 
-def test_a_cached_result_lasts_as_long_as_the_tool_says() -> None:
+def test_a_result_is_cached_for_as_long_as_the_tool_declares() -> None:
     said = iter(range(9))
     tool, memory = Does(lambda _: ToolResult.ok(next(said)), cacheable_s=10), Memory()
     assert [memory.run_tool(tool).data for _ in range(2)] == [0, 0]

@@ -1,4 +1,4 @@
-"""Parallel calls take as long as the slowest, and are isolated from each other."""
+"""Parallel calls together take as long as the slowest call, and are isolated from each other."""
 
 import contextvars
 import threading
@@ -46,7 +46,7 @@ def until_true(condition: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def _nobody_hangs() -> None:
-    """Wait until threads that an earlier test abandoned have ended."""
+    """Wait until the threads that an earlier test abandoned have ended."""
     until_true(lambda: count_abandoned_threads() == 0)
 
 
@@ -87,7 +87,7 @@ def test_a_failing_and_a_hanging_call_do_not_affect_other_calls() -> None:
     until_true(lambda: count_abandoned_threads() == 0)
 
 
-def test_wait_returns_available_results_at_the_given_time() -> None:
+def test_wait_returns_at_the_given_time_with_the_results_so_far() -> None:
     holds = Holding()
     batch = Batch()
     assert batch.wait(time.monotonic() + 10) == []
@@ -115,7 +115,7 @@ def test_a_late_report_is_passed_on_and_does_not_change_the_result() -> None:
     assert [(key, result.data) for key, result in late] == [(7, "released")]
 
 
-def test_around_is_entered_in_the_tools_thread_and_left_before_the_report() -> None:
+def test_the_context_manager_around_a_call_runs_in_its_thread_and_exits_before_the_report() -> None:
     seen: list[tuple[str, str]] = []
 
     @contextmanager
@@ -146,7 +146,7 @@ def test_a_call_that_could_not_start_is_reported_as_not_attempted() -> None:
     assert error.is_definite
 
 
-def test_an_error_on_leaving_around_does_not_lose_the_result() -> None:
+def test_an_error_on_exit_of_the_context_manager_does_not_lose_the_result() -> None:
     @contextmanager
     def around() -> Iterator[None]:
         yield
@@ -194,7 +194,7 @@ def test_a_delayed_progress_report_is_sent_when_it_is_due() -> None:
     assert len(finished(batch)) == 1
 
 
-def test_a_key_cannot_be_started_twice() -> None:
+def test_two_calls_with_the_same_key_cannot_be_started() -> None:
     batch = Batch()
     batch.start(prepared(Echo(), 1))
     with pytest.raises(ValueError, match="1 was already started"):

@@ -1,5 +1,5 @@
-"""The gate: it makes its checks in a fixed order, permits nothing by default, and lets no write run
-without approval, whatever the rules say."""
+"""The gate: it makes its checks in a fixed order, permits nothing by default, and never lets a
+write run without approval, whatever the rules say."""
 
 from dataclasses import replace
 from typing import Any
@@ -86,19 +86,19 @@ def test_nothing_is_granted_by_default() -> None:
 @pytest.mark.parametrize(
     "granted", ["sample", "sample.*", "sample.ech", "sample.echoes", "*", "SAMPLE.ECHO", ""]
 )
-def test_a_grant_is_an_exact_name(granted: str) -> None:
+def test_a_grant_must_name_the_tool_exactly(granted: str) -> None:
     verdict = judge_call(Echo(), GOOD, Grants(frozenset({granted})), Policy())
     assert code_of(verdict) is ErrorCode.NOT_PERMITTED
 
 
 @pytest.mark.parametrize("disabled", [NAME, f"{NAME}@1.0"])
-def test_disabling_takes_precedence_over_a_grant(disabled: str) -> None:
+def test_a_disabled_tool_is_refused_despite_a_grant(disabled: str) -> None:
     policy = Policy(disabled=frozenset({disabled}))
     assert code_of(judge_call(Echo(), GOOD, GRANTED, policy)) is ErrorCode.TOOL_DISABLED
     assert code_of(judge_call(Echo(), GOOD, Grants(), policy)) is ErrorCode.TOOL_DISABLED
 
 
-def test_a_tool_serves_only_its_modes() -> None:
+def test_a_tool_can_be_used_only_in_its_modes() -> None:
     tool = Echo(modes=frozenset({"code"}))
     assert code_of(judge_call(tool, GOOD, GRANTED, Policy())) is ErrorCode.NOT_PERMITTED
     assert (
@@ -162,7 +162,7 @@ def test_an_admin_can_raise_a_level_but_never_lower_it() -> None:
     )
 
 
-def test_an_open_world_read_of_an_unlisted_host_needs_approval() -> None:
+def test_an_open_world_read_needs_approval_to_reach_an_unlisted_host() -> None:
     class Fetch(Echo):
         open_world = True
 
@@ -219,7 +219,7 @@ STRICTNESS = (Permission.AUTO, Permission.ASK, Permission.FORBIDDEN)
 )
 @settings(max_examples=500)
 @given(CONFIGURATIONS)
-def test_the_gate_follows_its_documentation_for_any_configuration(call: Configuration) -> None:
+def test_the_gate_judges_any_configuration_as_documented(call: Configuration) -> None:
     assert_as_documented(call)
 
 

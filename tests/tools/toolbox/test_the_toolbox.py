@@ -31,7 +31,7 @@ def filled(*tools: Echo | Does) -> Toolbox:
     "Several versions of a tool coexist, and the name means the highest one",
     "tools/toolbox/toolbox.py",
 )
-def test_a_name_means_its_highest_version() -> None:
+def test_a_name_stands_for_the_tools_highest_version() -> None:
     old, new = Echo(version="1.9"), Echo(version="1.10")
     toolbox = filled(new, old)
     assert toolbox.get_tool("sample.echo") is new
@@ -67,7 +67,7 @@ def test_registering_a_name_and_version_twice_is_refused_and_names_both_tools() 
 
 
 @pytest.mark.parametrize("name", ["", "a b", "data.", ".x", "a@1", "data.search\n", "1a", "a..b"])
-def test_a_name_must_be_plain(name: str) -> None:
+def test_a_name_may_contain_only_plain_characters(name: str) -> None:
     with pytest.raises(ValueError, match="must look like"):
         filled(Echo(name=name))
 
@@ -87,7 +87,7 @@ def test_a_tool_cannot_ask_the_model_for_the_organization_or_user(parameter: str
         filled(Echo(schema=schema))
 
 
-def test_a_set_is_refused_because_it_has_no_stable_order() -> None:
+def test_a_param_of_type_set_is_refused_because_it_has_no_stable_order() -> None:
     class Sets(BaseModel):
         tags: set[str] = Field(default_factory=set)
 
@@ -254,7 +254,7 @@ class TestAnExtendedToolbox:
         (sentence,) = wider.left_out
         assert reason in sentence
 
-    def test_has_the_same_tools_only_with_the_same_definitions(self) -> None:
+    def test_has_the_same_tools_as_another_only_if_their_definitions_are_equal(self) -> None:
         base = filled(Echo())
         wider = self.extend(base, Echo(name="other.echo"))
         assert wider.has_same_tools(self.extend(base, Echo(name="other.echo")))
@@ -264,7 +264,7 @@ class TestAnExtendedToolbox:
         )
 
 
-def test_the_known_modes_are_general_and_the_modes_that_tools_name() -> None:
+def test_the_modes_of_a_toolbox_are_general_and_those_named_by_its_tools() -> None:
     toolbox = Toolbox()
     assert toolbox.modes == ["general"]
     for number, modes in enumerate((None, {"sales"}, {"code", "general"}, set[str]())):

@@ -1,4 +1,5 @@
-"""A tool's own properties: level, identity, definition and its hash, error text, preview seal."""
+"""A tool's own properties: its level, identity, definition and hash, error text and preview
+seal."""
 
 from __future__ import annotations
 
@@ -77,7 +78,7 @@ def test_lines_without_a_value_are_omitted_from_an_error() -> None:
         (ErrorCode.NOT_FOUND, True, True),
     ],
 )
-def test_the_code_and_the_attempt_decide_if_a_failure_is_definite(
+def test_whether_a_failure_is_definite_depends_on_its_code_and_on_the_attempt(
     code: ErrorCode, attempted: bool, definite: bool
 ) -> None:
     error = ToolError(code, "x", attempted=attempted)
@@ -112,7 +113,7 @@ def test_a_seal_changes_with_every_value_it_covers() -> None:
     "The model reads the error, else the markdown, else the data",
     "tools/contract/result.py",
 )
-def test_the_model_reads_the_error_or_the_markdown_or_the_data() -> None:
+def test_the_model_is_shown_the_error_or_the_markdown_or_the_data() -> None:
     assert (
         ToolResult.failed(ToolError(ErrorCode.NOT_FOUND, "No.")).for_model()
         == "TOOL ERROR: NOT_FOUND\nNo."

@@ -1,4 +1,5 @@
-"""`@tool`: what it reads from a typed function, and how the resulting tool behaves."""
+"""The decorator `@tool`: the parts of a typed function that it reads, and the behavior of the
+resulting tool."""
 
 import asyncio
 from typing import Annotated, Literal
@@ -66,7 +67,7 @@ def test_hints_and_defaults_define_the_schema() -> None:
     assert (forecast.level, forecast.timeout_s) == (Level.READ, 3.0)
 
 
-def test_the_function_gets_the_context_and_the_defaults() -> None:
+def test_the_function_receives_the_context_and_the_defaults() -> None:
     result = run_tool(forecast, {"city": "Rome"}, organization_id=7)
     assert result.data == {"city": "Rome", "days": 3, "unit": "C", "for": 7}
 

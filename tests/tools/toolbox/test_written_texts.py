@@ -1,5 +1,5 @@
-"""A value that a call wrote is found again in every spelling, so that it does not count as looked
-up."""
+"""A value that a call wrote is recognized in every spelling, so that a later read of it does not
+count as looking it up."""
 
 from __future__ import annotations
 

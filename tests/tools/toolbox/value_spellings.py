@@ -1,4 +1,4 @@
-"""Spellings of values with the correct outcome for rules, limits, standing grants and provenance.
+"""Spellings of values, with the correct outcome for rules, limits, standing grants and provenance.
 
 The outcome follows from how a spelling is built, never from the code under test.
 """

@@ -1,8 +1,8 @@
 """Random histories of one card (votes, edits, and changes of rules, roles, groups and deputies),
 and a slow judge of them.
 
-The judge keeps the list of votes that were counted, and recomputes from it which of them count at
-the moment.
+The judge keeps a list of the votes that were ever counted, and works out from it each time which of
+them still count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class World:
     rules: list[RuleTerms]
     card: RuledCard
     deputies: set[tuple[int, int]] = field(default_factory=set)
-    """Pairs of a deputy and the person whose deputy they are."""
+    """Pairs of a deputy and the person they represent."""
     votes: list[tuple[int, int | None]] = field(default_factory=list)
 
     def list_votes(self) -> list[CastVote]:
@@ -45,7 +45,7 @@ class World:
         ]
 
     def see(self, number: int) -> Voter:
-        """Return this person with the people they represent, as the product loads them."""
+        """Return this person together with the people they represent, as the product loads them."""
         represented = {
             one: [other for deputy, other in sorted(self.deputies) if deputy == one]
             for one in self.people
@@ -171,8 +171,8 @@ def make_rule(number: int, chance: random.Random) -> RuleTerms:
 
 
 def judge_slowly(world: World, person: int) -> tuple[bool, bool, tuple[int, int | None] | None]:
-    """Judge this person's approval by the slow implementation. Return True if it counts, True if it
-    approves the card, and the vote that it adds, if any."""
+    """Judge this person's approval by the slow implementation. Return three values: True if it
+    counts, True if it approves the card, and the vote that it adds, if any."""
     if not world.people[person].may_approve:
         return False, False, None
     standing = list_standing(world)
@@ -234,7 +234,7 @@ def is_valid(world: World, vote: tuple[int, int | None]) -> bool:
 
 
 def list_stuck_slowly(world: World) -> set[str]:
-    """List the names of the rules that too few people are left to meet."""
+    """List the names of the rules that can no longer be met, because too few people are left."""
     standing = list_standing(world)
     stuck = set()
     for rule in _list_rules(world):

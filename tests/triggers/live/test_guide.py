@@ -1,4 +1,4 @@
-"""The guide to triggers works as written: its commands run in one shell."""
+"""The guide to triggers works as written when its commands are run in one shell."""
 
 from __future__ import annotations
 

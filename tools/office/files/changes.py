@@ -64,7 +64,7 @@ def write_file(
 
 
 def check_writable(organization_id: int, names: Names, size: int) -> None:
-    """Refuse a write that `write_file` would refuse at this moment.
+    """Refuse a write that `write_file` would refuse now.
 
     Raises:
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_NOT_ALLOWED, INVALID_OPERATION
@@ -114,7 +114,7 @@ def delete_files(
 
     Raises:
         ToolError: NOT_FOUND, LIMIT_EXCEEDED, OPERATION_FAILED; nothing was changed.
-            OUTCOME_UNKNOWN; some entries were deleted.
+            OUTCOME_UNKNOWN: some entries were deleted.
     """
     with lock_folder(organization_id):
         deletions = list_deletions(organization_id, names)
@@ -138,7 +138,8 @@ def delete_files(
 
 
 def _unlink_files(organization_id: int, names: Names, files: list[FolderEntry]) -> None:
-    """Delete the files one by one; after the first, a failure leaves the outcome unknown."""
+    """Delete the files one by one; a failure after the first deletion leaves the outcome
+    unknown."""
     for done, entry in enumerate(files):
         try:
             with open_folder(organization_id, entry.names[:-1]) as folder:

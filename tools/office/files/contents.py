@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 LARGEST_TEXT = 1_000_000
-"""The largest text, in bytes, that can be written or is shown in full."""
+"""The maximum size, in bytes, of a text that can be written or is shown in full."""
 
 _CHUNK_BYTES = 1 << 20
 _SIGNATURES = (

@@ -20,7 +20,7 @@ from tools.registries.files import RESERVED, FolderEntry, FolderListing, Names, 
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _ABSENT_ERRORS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EMLINK})
-"""Errors that mean that the entry does not exist; a link counts as missing."""
+"""Errors which mean that the entry does not exist; a link is treated as missing."""
 
 
 @contextmanager
@@ -104,7 +104,8 @@ def is_empty(organization_id: int, names: Names) -> bool:
 
 
 def list_folder(organization_id: int, names: Names = ()) -> FolderListing:
-    """List the folder's own entries, folders first, then by name.
+    """List the entries directly in the folder: first the folders, then the files, each sorted by
+    name.
 
     Raises:
         ToolError: NOT_FOUND
@@ -203,7 +204,7 @@ def _build_entry(names: Names, status: os.stat_result) -> FolderEntry:
 
 
 def _scan(folder: int, names: Names, listing: FolderListing) -> list[FolderEntry]:
-    """Add the folder's own entries to the listing, and return its subfolders."""
+    """Add the entries directly in the folder to the listing, and return its subfolders."""
     folders = []
     with os.scandir(folder) as found:
         for item in found:

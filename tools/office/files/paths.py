@@ -50,7 +50,7 @@ _FAULTS: tuple[tuple[Callable[[str], object], str], ...] = (
         "a name in it is reserved for a device",
     ),
 )
-"""The checks of a name, in order: each check may rely on those before it."""
+"""The checks of a name, in order: each check may assume that those before it have passed."""
 
 
 def parse_path(path: str) -> Names:

@@ -1,4 +1,5 @@
-"""Files that tools return: kept in their run's folder, by digest, so that none is kept twice."""
+"""Files that tools return, which are kept in their run's folder under their digests, each only
+once."""
 
 import hashlib
 import unicodedata
@@ -13,7 +14,7 @@ from tools.registries.files import Names, StagedFile, join_path
 
 FOLDER = "results"
 MOST_FROM_READS = 20
-"""The maximum number of files that the reads of one run may keep. Writes need no such limit,
+"""The maximum number of files that the reads of one run may keep. Writes do not need this limit,
 because each write is approved."""
 _DIGITS = 16
 _LONGEST_NAME = 80
@@ -25,11 +26,11 @@ _REPLACED = frozenset('/<>:"|?*\\%')
 def keep_result_files(
     organization_id: int, run_id: int, level: Level, files: Sequence[ResultFile]
 ) -> list[KeptFile]:
-    """Keep the files, which count against the organization's limits.
+    """Keep the files; the organization's limits apply to them.
 
     Raises:
-        ToolError: LIMIT_EXCEEDED, the run or the organization has too many; OPERATION_FAILED, the
-            disk refuses.
+        ToolError: LIMIT_EXCEEDED, the run or the organization has too many files; OPERATION_FAILED,
+            the disk cannot store them.
     """
     group = "reads" if level is Level.READ else "changes"
     folder = (FOLDER, f"run-{run_id}", group)
@@ -59,7 +60,8 @@ def clean_name(name: str) -> str:
 
 
 def _refuse_more(organization_id: int, folder: Names, _: StagedFile) -> None:
-    """Refuse a file beyond the limit; the folder is locked, so that concurrent reads all count."""
+    """Refuse a file beyond the limit; the folder is locked, so the files of concurrent reads are
+    counted, too."""
     count = len(list_folder(organization_id, folder).entries)
     if count >= MOST_FROM_READS:
         message = f"This run's reads have returned {count} files; the limit is {MOST_FROM_READS}."

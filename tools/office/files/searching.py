@@ -13,7 +13,7 @@ from tools.registries.files import FolderEntry, Names
 
 LONGEST_PATTERN = 500
 SEARCHED_BYTES_PER_LINE = 10_000
-"""The bytes at the start of a line that are searched."""
+"""The number of bytes at the start of each line that are searched."""
 
 _LARGEST_PROGRAM = 5_000
 _TIME_LIMIT_S = 8.0

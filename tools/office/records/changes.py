@@ -37,8 +37,8 @@ def build_update_target(record: Record, wanted: Mapping[str, Any]) -> Target | N
     """Build the target of an update to the wanted values; return None if nothing would change.
 
     Args:
-        wanted: values by column; `attributes` holds only the keys to set (None removes one),
-            `archived` a bool.
+        wanted: values by column; `attributes` holds only the keys to set (None removes a key), and
+            `archived` is a bool.
     """
     before: dict[str, Any] = {}
     after: dict[str, Any] = {}
@@ -50,8 +50,8 @@ def build_update_target(record: Record, wanted: Mapping[str, Any]) -> Target | N
 
 
 def build_unchanged_target(record: Record, wanted: Mapping[str, Any]) -> Target:
-    """Build the target of an update that changes nothing. It has no version, because any version
-    will do."""
+    """Build the target of an update without changes. The target does not have a version, because
+    any version will do."""
     values = _flatten(wanted)
     return Target(str(record.pk), record.name, before=values, after=dict(values))
 
@@ -163,7 +163,7 @@ def _lock_targets(organization_id: int, targets: Sequence[Target]) -> dict[int, 
 def _group_equal_changes(
     locked: Mapping[int, Record], targets: Sequence[Target]
 ) -> list[tuple[dict[str, Any], list[int]]]:
-    """Group the ids of all records that get the same column values."""
+    """Group the ids of the records whose columns get the same values."""
     groups: dict[str, tuple[dict[str, Any], list[int]]] = {}
     for target in targets:
         columns = _build_columns(locked[int(target.id)], target.after)

@@ -25,10 +25,11 @@ def format_header() -> str:
 
 
 def format_rows_after(records: QuerySet[Record], last_id: int) -> tuple[str, int]:
-    """Return the next records as CSV lines, with their last id; an empty text if there are none.
+    """Return the next records as CSV lines, with the last record's id; an empty text if there are
+    none.
 
-    Records are ordered by id, not as in the list, so that a change during the export moves no
-    record past the cursor.
+    Records are ordered by id, not as in the list, so that a change during the export does not move
+    a record past the cursor.
     """
     rows = list(records.filter(pk__gt=last_id).order_by("pk").values_list(*FIELDS)[:ROWS_PER_PART])
     return (

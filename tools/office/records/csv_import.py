@@ -20,10 +20,10 @@ MAX_ROWS = 50_000
 BATCH_SIZE = 500
 DELIMITERS = (",", ";", "\t", "|")
 _SEPARATOR_LINE = re.compile(r'"?sep=(.)"?', re.IGNORECASE)
-"""The line by which a spreadsheet names the separator."""
+"""The line in which a spreadsheet states the separator."""
 COLUMNS = tuple(RecordFields.model_fields)
 ONLY_EXPORTED = ("id", "qualification", "qualification_reason", "changed")
-"""Columns that an export has and an import ignores, so that an exported file can be imported."""
+"""Columns that exports contain and imports ignore, so that an exported file can be imported."""
 
 
 Row = tuple[int, dict[str, Any]]
@@ -162,7 +162,7 @@ def _read_rows(text: str) -> list[tuple[int, dict[str, str] | str]]:
 
 
 def _find_delimiter(lines: list[str]) -> str:
-    """Find the separator that gives the first row the most known columns."""
+    """Find the separator that divides the first row into as many known columns as possible."""
 
     def count_columns(delimiter: str) -> tuple[int, int]:
         cells = next(iter(CsvRecords(lines, 0, delimiter))).cells
@@ -172,7 +172,8 @@ def _find_delimiter(lines: list[str]) -> str:
 
 
 def _check_header(cells: Sequence[str]) -> list[str]:
-    """Return the columns' names; empty for empty columns, which spreadsheets leave behind."""
+    """Return the columns' names; the name is empty for an empty column, which spreadsheets leave
+    behind."""
     header = [cell.strip().lower() for cell in cells]
     known = f"Known columns: {', '.join(COLUMNS)}."
     if "name" not in header:

@@ -1,4 +1,4 @@
-"""Records of a CSV file; a quote that is never closed costs only its own line."""
+"""Records of a CSV file; an unclosed quote spoils only the line that contains it."""
 
 import csv
 from collections.abc import Iterator, Sequence
@@ -30,8 +30,8 @@ class CsvRecords:
         start: the index of the first line to read.
 
     Attributes:
-        columns: the names of the columns, once they are known; empty names at the end need no
-            cells.
+        columns: the names of the columns, once they are known; a record may lack the cells for
+            empty names at the end.
     """
 
     def __init__(self, lines: Sequence[str], start: int, delimiter: str) -> None:

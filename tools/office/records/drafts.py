@@ -22,7 +22,8 @@ class NewDraft:
 
 
 def store_draft(new: NewDraft) -> Draft:
-    """Store the draft and return it; a repeated call gets the draft that it created before."""
+    """Store the draft and return it; if the call is repeated, return the draft that it has already
+    created."""
     values = {
         "kind": new.kind,
         "title": new.title,

@@ -10,8 +10,8 @@ from tools.contract.look_alikes import LONGEST_LOOK, compute_look
 from tools.contract.name_likeness import NameKeys, compute_stem
 
 SCORE_OR_LESS = "COALESCE(%(expressions)s, -1)"
-"""The sort key of scores, by which records without a score come below a score of 0. With a
-parameter in place of -1, the expression would not match the index."""
+"""The sort key of scores, which puts records without a score below records with a score of 0. With
+a parameter in place of -1, the expression would not match the index."""
 _THIRD, _MOST = "((LENGTH(%(expressions)s) - 1) / 3)", "(LENGTH(%(expressions)s) * 2 / 3)"
 NAME_KEYS = {
     name: Func("look", template=f"({template})", output_field=models.TextField())

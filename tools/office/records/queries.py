@@ -58,7 +58,7 @@ def load_record(organization_id: int, record_id: str) -> Record:
     """Load one record, locked as by `lock_records`.
 
     Raises:
-        ToolError: NOT_FOUND, also for a record of another organization.
+        ToolError: NOT_FOUND, including for a record of another organization.
     """
     record = lock_records(get_records(organization_id).filter(pk=int(record_id))).first()
     if record is None:
@@ -189,7 +189,8 @@ def format_time(moment: datetime | None) -> str | None:
 
 
 def count_by_field(records: QuerySet[Record], field: str) -> dict[str, int]:
-    """Count the records by value of the field, the most frequent first, at most 100 values."""
+    """Count the records with each value of the field; return at most 100 values, the most frequent
+    first."""
     rows = (
         records.order_by()
         .values_list(field)

@@ -19,7 +19,8 @@ _BACKTICKS = re.compile("`+")
 
 @dataclass(frozen=True)
 class LineRange:
-    """Lines `first` to `last` of a text, counted from 1; `clipped` counts lines cut short."""
+    """Lines `first` to `last` of a text, counted from 1; `clipped` is the number of lines that were
+    cut short."""
 
     text: str
     first: int

@@ -327,8 +327,8 @@ def _read_text(organization_id: int, names: Names) -> str:
 
 
 def _read_content(organization_id: int, names: Names) -> FileContent | None:
-    """Read the file's content; None if there is nothing at this path. Anything but a file raises
-    ToolError."""
+    """Read the file's content; return None if nothing exists at this path. Raise ToolError for
+    anything except a file."""
     entry = find_entry(organization_id, names)
     if entry is None:
         return None

@@ -1,4 +1,5 @@
-"""Google's Custom Search API with your own key: the tool search_google and a shared search."""
+"""Google's Custom Search API with your own key: the tool search_google, and the search that it
+shares with other tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -129,8 +130,8 @@ class SearchGoogle(Tool):
             )
 
     def hosts(self, params: Params) -> frozenset[str]:
-        """Return no host: the params name none, and an admin chose Google by setting its
-        credentials."""
+        """Return an empty set: the params do not name a host, and an admin chose Google by setting
+        its credentials."""
         return frozenset()
 
     def execute(self, params: Params, context: ToolContext) -> ToolResult:
@@ -209,7 +210,7 @@ def _send_request(address: str, context: ToolContext) -> ClientResponse:
 
 
 def _explain_failure(response: ClientResponse) -> ToolError:
-    """Explain Google's status; the response's text is checked for one known code, and never
+    """Explain Google's status; the response's text is only searched for one known code, and never
     shown."""
     bad_key = response.status == 400 and b"API_KEY_INVALID" in response.content
     if response.status == 401 or bad_key:

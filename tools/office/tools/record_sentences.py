@@ -1,4 +1,4 @@
-"""Sentences about records for the card, safe even if the values are hostile."""
+"""Sentences about records for cards; hostile values are harmless in them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -44,7 +44,8 @@ def _join_parts(parts: list[str]) -> str:
 
 
 def describe_subject(selection: Selection, preview: Preview) -> str:
-    """Describe a call's records: "record **Acme Corp**", "212 records", or else the selection."""
+    """Describe a call's records: "record **Acme Corp**", "212 records", or else how they were
+    selected."""
     if preview.total == 1:
         return f"record {format_name(preview.targets[0].label)}"
     if preview.total:

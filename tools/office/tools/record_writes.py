@@ -11,7 +11,8 @@ from tools.office.records.fields import Selection
 
 
 class RecordWrite(Tool):
-    """A transactional write of the sealed preview, or of a new one if no approval was needed."""
+    """A transactional tool that writes the sealed preview, or a new preview if approval was not
+    needed."""
 
     level = Level.WRITE
     transactional = True
@@ -40,7 +41,8 @@ def build_author(context: ToolContext) -> ChangeAuthor:
 
 
 def require_selection(selection: Selection) -> None:
-    """Require either ids or filters: neither would affect everything, both would be ambiguous."""
+    """Require ids or filters but not both: without them, the call would affect all records, and
+    with both it would be ambiguous."""
     if selection.record_ids and selection.filters is not None:
         raise ToolError(
             ErrorCode.INVALID_PARAMETER,

@@ -25,7 +25,7 @@ REVENUE_STEPS = ((10_000_000, 15), (1_000_000, 10), (100_000, 5))
 
 @dataclass(frozen=True)
 class ScorePart:
-    """One criterion's share of the score."""
+    """The points that one criterion adds to the score."""
 
     points: int
     of: int

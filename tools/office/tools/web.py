@@ -1,5 +1,5 @@
-"""Tools in the `web` category: pages, domains and companies. Strangers write the text of their
-results."""
+"""Tools in the `web` category: pages, domains and companies. Their results contain text that
+strangers wrote."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -283,7 +283,7 @@ class SearchCompany(Tool):
 
 
 def _check_host(host: str, reach: NetworkAccess) -> None:
-    """Refuse an endpoint that is neither on the card nor an allowed host."""
+    """Refuse an endpoint that is not on the card and is not an allowed host."""
     if host in reach.allowed | {API_HOST}:
         return
     raise ToolError(

@@ -1,8 +1,8 @@
 """Extraction of readable text from HTML, in linear time.
 
-Pages are untrusted, and the available parsers take quadratic time for some of them or fail at deep
-nesting. This scanner builds no tree, so nesting costs nothing, and it searches each part of the
-text once.
+Pages are untrusted, and the available parsers take quadratic time for some pages or fail if
+elements are deeply nested. This scanner does not build a tree, so nesting does not matter, and it
+searches each part of the text once.
 """
 
 import html
@@ -76,7 +76,7 @@ SKIPPED_ELEMENTS = frozenset(
 )
 """Elements whose content is not part of the readable text."""
 RAW_ELEMENTS = frozenset({"script", "style", "iframe", "noscript", "textarea", "title", "xmp"})
-"""Elements whose content holds no tags."""
+"""Elements whose content cannot contain tags."""
 VOID_ELEMENTS = frozenset(
     {
         "area",
@@ -98,7 +98,7 @@ LONGEST_TAG = 8_000
 LONGEST_LINE = 300
 """The maximum number of characters in a title or in a link's text."""
 KEPT_FORMATS = frozenset("\u200c\u200d")
-"""Joiners that some scripts need."""
+"""Invisible joiners that some writing systems need."""
 
 _MARKUP = re.compile(r"<(?=[a-zA-Z!?]|/[a-zA-Z])")
 _NAME = re.compile(r"</?([a-zA-Z][a-zA-Z0-9:-]*)")

@@ -1,7 +1,7 @@
 """Tools of Model Context Protocol (MCP) servers, over standard input/output or streamable HTTP.
 
 The protocol's SDK is imported on first use: when a server's tools are first listed or built. Most
-processes never do either, and the SDK would be a sixth of everything they load.
+processes never do this, and the SDK would make up a sixth of the code that they load.
 """
 
 from importlib import import_module

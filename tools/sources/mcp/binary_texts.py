@@ -1,4 +1,5 @@
-"""Removal of binary content that a server sends as text and that only fills a model's context."""
+"""Removal of binary content that a server sends as text, because it would only fill a model's
+context."""
 
 import json
 import re
@@ -79,8 +80,8 @@ def _replace(value: Any, media_type: str) -> Any:
 
 
 def _find_media_type(node: Mapping[str, Any]) -> str:
-    """Return the media type that an object names, or its kind if that is a medium, such as `image`;
-    empty for text."""
+    """Return the media type that an object names, or else its kind if that is a medium such as
+    `image`; empty for text."""
     named = next((node[key] for key in _TYPE_KEYS if isinstance(node.get(key), str)), "")
     kind = node.get("type")
     if not named and isinstance(kind, str) and kind in _MEDIA:

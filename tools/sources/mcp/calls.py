@@ -79,14 +79,14 @@ class _RawToolList:
 
 
 def list_tools(server: Server, *, timeout_s: float = 60.0) -> McpToolList:
-    """List the server's tools, page by page, up to a limit; further tools are skipped, with a
+    """List the server's tools, page by page, up to a limit; skip further tools, and give the
     reason.
 
     Call it from a thread without an event loop.
 
     Raises:
-        ToolError: the server cannot be reached or its response is invalid; `__notes__` has the end
-            of the process's standard error, for the admin.
+        ToolError: the server cannot be reached or its response is invalid; `__notes__` contains the
+            end of the process's standard error output, for the admin.
     """
     raw = LOOP.submit(_fetch_tools(server, timeout_s)).result()
     # Read the definitions outside the event loop, because all servers share it.
@@ -162,8 +162,8 @@ async def _send_request(connection: McpConnection, call: McpCall) -> Any:
 
 
 async def _list_until_found(connection: McpConnection, name: str, seconds: float) -> None:
-    """List tools up to the one of this name: the client copies params into headers only for listed
-    tools."""
+    """List tools until the one with this name is found, because the client copies params into
+    headers only for listed tools."""
     cursor: str | None = None
     async with asyncio.timeout(seconds):
         for _ in range(MAX_PAGES):
@@ -254,7 +254,7 @@ async def _fetch_page(connection: McpConnection, cursor: str | None) -> _Page:
     """Fetch one page of tools, as the server sent them.
 
     Raises:
-        ServerError: the response has no list of tools.
+        ServerError: the response does not contain a list of tools.
     """
     params = mcp_types.PaginatedRequestParams(cursor=cursor)
     send = partial(connection.client.session.list_tools, params=params)

@@ -39,7 +39,8 @@ MAX_SERVERS = 10_000
 
 _changed: Cache[str, bool] = Cache(MAX_SERVERS)
 _handshakes: Cache[str, bool] = Cache(MAX_SERVERS)
-"""Servers without discovery, by key, so that the next connection starts with a handshake."""
+"""The keys of servers that do not support discovery; the next connection to them starts with a
+handshake."""
 
 
 @dataclass
@@ -49,8 +50,8 @@ class McpConnection:
     Attributes:
         status: the status of the last HTTP response to a message; 0 for a process.
         call_status: the status of the HTTP response to the tool call; 0 if there was none.
-            Responses to other messages say nothing about the call.
-        body: the HTTP response to the last request of HEARD_METHODS; None for a process.
+            Responses to other messages are not evidence about the call.
+        body: the HTTP response to the last request with one of HEARD_METHODS; None for a process.
         fault: why the process can no longer be used, as part of a sentence.
     """
 
@@ -83,12 +84,12 @@ class McpConnection:
 
     @property
     def evidence(self) -> Evidence:
-        """The evidence for an error outside the call."""
+        """The evidence for an error that is not about the call."""
         return Evidence(self.status, self.body.words if self.body else "", self.fault)
 
     @property
     def call_evidence(self) -> Evidence:
-        """The evidence for an error of the call."""
+        """The evidence for an error that is about the call."""
         return Evidence(self.call_status, self.body.words if self.body else "", self.fault)
 
 
@@ -120,7 +121,7 @@ class HeardBody:
                 self.content += await response.aread()
 
     def find_response(self) -> mcp_types.JSONRPCResponse | mcp_types.JSONRPCError | None:
-        """Find the response that the server sent; None if it sent none."""
+        """Find the response that the server sent; None if it did not send any."""
         return find_response(bytes(self.content), self.is_stream)
 
     @property
@@ -170,8 +171,8 @@ def clear_tool_list_change(server: Server) -> None:
 
 @dataclass
 class ClientCallbacks:
-    """Callbacks for a server's notifications. The server's requests are declined, because none is
-    supported."""
+    """Callbacks for a server's notifications. The server's requests are declined, because Gadget
+    does not support any."""
 
     server: Server
     logger: logging.Logger
@@ -218,7 +219,7 @@ async def open_http_connection(
 
     Raises:
         ToolError: the connection cannot be opened; no tool was called.
-        Others of CLIENT_ERRORS: the caller's own errors, or those that broke the connection.
+        Other CLIENT_ERRORS: the caller's own errors, or errors that broke the connection.
     """
 
     async def prepare_request(request: httpx2.Request) -> None:
@@ -267,8 +268,8 @@ async def open_http_connection(
 
 
 def _find_method(request: httpx2.Request) -> str:
-    """Return the method of the request's message; an empty text if the message is a response of
-    ours."""
+    """Return the method of the request's message; an empty text if the message is one of our
+    responses."""
     try:
         message = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):

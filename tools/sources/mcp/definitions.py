@@ -33,16 +33,16 @@ class Definition:
 
     Attributes:
         name: the server's name for the tool.
-        legal_name: the toolbox's name for the tool, after the source's name.
+        legal_name: the part of the tool's name in the toolbox that follows the source's name.
         title: for people; may be empty.
         description: for the model, at most 1,024 characters.
         input_schema: for the model, with the names of `shown_names`.
         output_schema: the schema of structured content; None if the server declares none.
-        annotations: the server's hints, e.g. {"readOnlyHint": true}; they have no effect of their
-            own.
+        annotations: the server's hints, e.g. {"readOnlyHint": true}, which do not have an effect by
+            themselves.
         shown_names: {name for the model: the server's own name}, where they differ.
         copies_params: the server wants some params in HTTP headers, too.
-        hash: changes with every change of the description, except titles.
+        hash: changes whenever the server's description of the tool changes, except for titles.
     """
 
     name: str
@@ -97,7 +97,7 @@ def suggest_level(annotations: Mapping[str, Any], definition: Definition | None 
     who sets the level.
 
     Args:
-        definition: if given, a tool that can send data out is not a read, and one that embeds
+        definition: if given, a tool that can send data out is not a read, and a tool that embeds
             requests is destructive.
     """
     stored = {**(vars(definition) if definition is not None else {}), "annotations": annotations}
@@ -110,7 +110,7 @@ def suggest_level(annotations: Mapping[str, Any], definition: Definition | None 
 
 @dataclass(frozen=True)
 class ReadTools:
-    """The tools of a list, each read on its own.
+    """The tools of a list, each read independently of the others.
 
     Attributes:
         skipped: tools that cannot be offered.
@@ -124,7 +124,8 @@ class ReadTools:
 
 
 def read_definitions(tools: Iterable[Any], ends_at: float = math.inf) -> ReadTools:
-    """Read the tools, and list those that cannot be offered; names do not depend on their order.
+    """Read the tools, and list those that cannot be offered; names do not depend on the order of
+    the tools.
 
     Args:
         tools: as the server sent them, of any JSON type.
@@ -208,7 +209,7 @@ def _read_definition(tool: Mapping[str, Any], legal_name: str) -> tuple[Definiti
 
 
 def _read_annotations(given: Any) -> dict[str, Any]:
-    """Read the server's hints; only invalid hints are left out."""
+    """Read the server's hints; leave out the invalid ones."""
     found: dict[str, Any] = {}
     for key, value in given.items() if isinstance(given, dict) else ():
         with suppress(ValidationError):

@@ -1,4 +1,5 @@
-"""Cleaning of server texts: no control or hidden characters, no terminal colors, limited length."""
+"""Cleaning of server texts: remove control characters, hidden characters and terminal colors, and
+limit the length."""
 
 import re
 import unicodedata
@@ -8,8 +9,7 @@ from tools.contract import make_storable
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-_])")
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs"})
 _MARGIN = 4
-"""The multiple of the wanted length that is read, because some of the characters may be invisible.
-"""
+"""The factor by which more characters are read than are wanted, because some may be invisible."""
 
 
 def clean_text(text: str, most: int) -> str:

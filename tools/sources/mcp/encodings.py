@@ -11,16 +11,18 @@ from dataclasses import dataclass
 from typing import Any
 
 SHORTEST_RUN = 1_024
-"""The length from which characters in a row count as binary content anywhere."""
+"""The minimum length of a text without white space that is treated as binary content anywhere."""
 SHORTEST_DECLARED = 64
-"""The length from which characters in a row count as binary content beside a media type. Up to
-LONGEST_DIGEST, their first bytes must also be of a known format."""
+"""The minimum length of a text without white space that is treated as binary content next to a
+media type. Up to LONGEST_DIGEST, its first bytes must also be those of a known format."""
 LONGEST_DIGEST = 128
-"""The length up to which characters may be a hash or an id, even beside a media type."""
+"""The maximum length of a text that may be a hash or an id, even next to a media type."""
 LONGEST_KEPT = 8_192
-"""The longest address, signed token, key or certificate; these are not binary content."""
+"""The maximum length of an address, signed token, key or certificate; these are not binary
+content."""
 SHORTEST_LIST = 512
-"""The length from which a list of numbers counts as bytes if they are as varied as bytes."""
+"""The minimum length of a list of numbers that are treated as bytes if they are as varied as
+bytes."""
 _SAMPLE = 20_000
 _KEPT = ("eyJ", "MII", "AAAAB3NzaC1", "AAAAC3NzaC1", "AAAAE2VjZHNh")
 _HEX = re.compile(r"[0-9A-Fa-f]+")
@@ -158,7 +160,8 @@ def recognize_pairs(text: str) -> Encoded | None:
 
 
 def _find_encoding(run: str) -> _Encoding | None:
-    """Return the first encoding whose alphabet the text uses as evenly as data; None for words."""
+    """Return the first encoding whose alphabet the text uses as evenly as data does; None for
+    words."""
     sample = run if len(run) <= _SAMPLE else run[: _SAMPLE // 2] + run[-_SAMPLE // 2 :]
     length, distinct = len(sample), len(set(sample))
     upper, lower, digits = (len(kind.findall(sample)) / length for kind in (_UPPER, _LOWER, _DIGIT))

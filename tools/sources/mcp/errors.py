@@ -55,7 +55,7 @@ class Evidence:
 
     Attributes:
         status: the status of the HTTP response in question; 0 if there was none.
-        words: the text of that response, if it is an error for people.
+        words: the text of that response, if it is an error that people can read.
         fault: why the process cannot be used, as part of a sentence.
     """
 
@@ -67,7 +67,7 @@ class Evidence:
 class ConnectionLostError(Exception):
     """A call without a usable response, so its outcome is unknown.
 
-    `fault` says why, as part of a sentence; `words` are the server's own.
+    `fault` gives the reason, as part of a sentence; `words` is the server's own text.
     """
 
     def __init__(self, fault: str, words: str = "") -> None:
@@ -77,13 +77,13 @@ class ConnectionLostError(Exception):
 
 
 def find_cause(error: BaseException) -> BaseException:
-    """Return one error of a group, preferably a ToolError, because its text is for people."""
+    """Return one error of a group, preferably a ToolError, because it has a text for people."""
     leaves = list(_flatten(error))
     return next((leaf for leaf in leaves if isinstance(leaf, ToolError)), leaves[0])
 
 
 def translate_connect_error(title: str, error: BaseException, evidence: Evidence) -> ToolError:
-    """Translate an error before the call was sent; nothing was attempted.
+    """Translate an error that happened before the call was sent; the call was not attempted.
 
     Args:
         evidence: facts about the last response.
@@ -116,7 +116,7 @@ def _build_greeting_error(title: str, cause: BaseException, evidence: Evidence) 
 
 
 def source_error(message: str, words: str = "") -> ToolError:
-    """Build an OPERATION_FAILED error; nothing was attempted."""
+    """Build an OPERATION_FAILED error for a call that was not attempted."""
     return ToolError(
         ErrorCode.OPERATION_FAILED,
         message,
@@ -128,17 +128,17 @@ def source_error(message: str, words: str = "") -> ToolError:
 
 def translate_call_error(title: str, error: BaseException, evidence: Evidence) -> ToolError:
     """Translate an error of a call. Only a refusal, or an error before the call was sent, proves
-    that nothing was done.
+    that the call did not take effect.
 
     Args:
-        evidence: facts about the response to the call; responses to other messages say nothing
+        evidence: facts about the response to the call; responses to other messages are not evidence
             about it.
 
     Returns:
-        The error for the model: OUTCOME_UNKNOWN if the server sent an error that is no refusal.
+        The error for the model: OUTCOME_UNKNOWN if the server sent an error that is not a refusal.
 
     Raises:
-        ConnectionLostError: no usable response came, and none will.
+        ConnectionLostError: a usable response did not arrive and never will.
     """
     cause, status = find_cause(error), evidence.status
     # Our transport found a fault. If the call was sent, its effect is unknown: NETWORK_ERROR.

@@ -23,8 +23,8 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(_run_quietly(work), self._get_loop())
 
     async def run(self, work: Coroutine[Any, Any, Value]) -> Value:
-        """Run the coroutine and await it on the caller's loop. A cancellation is passed on, but its
-        end is not awaited."""
+        """Run the coroutine and await it on the caller's loop. A cancellation is passed on to the
+        coroutine, but the coroutine's end is not awaited."""
         return await asyncio.wrap_future(self.submit(work))
 
     def forget(self) -> None:

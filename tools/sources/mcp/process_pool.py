@@ -107,7 +107,8 @@ class PooledProcess:
             self._activity.set()
 
     async def _check_liveness(self, connection: McpConnection) -> None:
-        """Ping the server; if it stays silent, take no more calls and end after the last one."""
+        """Ping the server; if it does not respond, accept no further calls, and end after the
+        current ones."""
         asked = asyncio.get_running_loop().time()
         with suppress(*CLIENT_ERRORS):
             await asyncio.wait_for(connection.client.session.send_ping(), self._limits.liveness_s)

@@ -1,6 +1,6 @@
-"""A server's responses as they arrive, before the protocol's client checks them.
+"""A server's responses in raw form, before the protocol's client checks them.
 
-The client refuses a whole response because of one invalid part, and it creates errors of its own in
+The client refuses a whole response because of one invalid part, and it creates its own errors in
 the server's name. So each response is taken from the transport, and the client gets a short valid
 one instead.
 """
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from tools.contract import canonical_json
 
 UNUSUAL_CODE = 0
-"""The code for an error that has no usable code; such an error proves nothing about the call."""
+"""The code for an error that has no usable code; such an error is not evidence about the call."""
 MAX_DEPTH = 150
 _MAX_WORDS_LENGTH = 4_000
 _WORD_KEYS = (
@@ -139,7 +139,7 @@ class _WatchedReads(_WatchedStream):
             return item
         message = item.message
         number: Any = message.id
-        if number is None and len(self._expected) == 1:  # it names no request, and only one is open
+        if number is None and len(self._expected) == 1:  # it belongs to the only request
             message.id = next(iter(self._expected))
             if isinstance(message, mcp_types.JSONRPCError):
                 message.error.code = UNUSUAL_CODE
@@ -247,7 +247,7 @@ def _read_id(given: Any) -> int | str | None:
 
 
 def _cut_deep_result(result: Any) -> Any:
-    """Return the result; one that is nested too deeply for any reader is replaced by a sentence."""
+    """Return the result, or a sentence in its place if it is nested too deeply to be read."""
     if not _is_too_deep(result):
         return result
     flag = result.get("isError") if isinstance(result, dict) else None

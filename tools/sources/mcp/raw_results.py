@@ -1,4 +1,4 @@
-"""Requests whose results are returned as they arrived."""
+"""Requests whose results are returned in raw form, as the server sent them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,14 +30,14 @@ async def fetch_raw_result(
 
     Raises:
         ServerError: the server responded with an error object.
-        Others of CLIENT_ERRORS: no response came.
+        Other CLIENT_ERRORS: a response did not arrive.
     """
     response = ExpectedResponse(replace)
     token = expected_response.set(response)
     try:
         await send()
     except MCPError as error:
-        # For a local process, `response.error` is only ever the server's own error.
+        # For a local process, `response.error` is always the server's own error.
         if connection.body is None:
             found = response.error
             if found is not None:
@@ -55,7 +55,8 @@ async def fetch_raw_result(
 
 
 def select_tools_with_headers(result: Any) -> dict[str, Any]:
-    """Select the tools that the MCP client must know to copy their params into headers."""
+    """Select the tools that the MCP client must know, so that it copies their params into
+    headers."""
     found = result.get("tools") if isinstance(result, dict) else None
     tools = [tool for tool in found if _wants_headers(tool)] if isinstance(found, list) else []
     return {"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}

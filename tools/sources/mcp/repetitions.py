@@ -1,4 +1,5 @@
-"""Removal of content that a response repeats: as text and as structured content of any shape."""
+"""Removal of content that a response contains twice, as text and as structured content of any
+shape."""
 
 import json
 import re
@@ -8,15 +9,15 @@ from itertools import islice
 from typing import Any
 
 LONG_TEXT = 200
-"""The length from which a text in the data is left out if the response's text contains it."""
+"""The minimum length of a text in the data that is left out if the response's text contains it."""
 _FEW_WORDS = 8
 _WORD = re.compile(r"\w+")
 MAX_FENCED = 5
-"""The number of a text's code blocks that are compared with the data; each comparison walks through
-the data."""
+"""The maximum number of a text's code blocks that are compared with the data; each comparison walks
+through the data."""
 MAX_SEARCHED = 100_000_000
-"""The number of characters to search in total; each text in the data costs a search of the whole
-response text."""
+"""The maximum number of characters to search in total, because the whole response text is searched
+for each text in the data."""
 _FENCED = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
 _DECODER = json.JSONDecoder()
 SEEN = "[as in the text above]"
@@ -25,8 +26,8 @@ SEEN = "[as in the text above]"
 def drop_repeated(text: str, data: Any) -> str:
     """Return the text without the parts that the data repeats; empty if nothing is left.
 
-    The data repeats a text that equals one of its values, as text or as JSON, or that has at least
-    eight words, all of them in the data.
+    The data repeats a text if one of its values equals the text, as text or as JSON, or if the text
+    has at least eight words and the data contains all of them.
     """
     rest = _cut_json(text, data)
     if not rest.strip() or _is_value(rest, data):
@@ -38,8 +39,8 @@ def drop_repeated(text: str, data: Any) -> str:
 
 
 def shorten_repeated(data: Any, text: str) -> Any:
-    """Replace long texts in the data that the text contains; once MAX_SEARCHED is reached, keep the
-    remaining texts."""
+    """Replace long texts in the data if the text contains them, too; once MAX_SEARCHED is reached,
+    keep the remaining texts."""
     return _shorten(data, text, iter(range(MAX_SEARCHED // (len(text) + 1))))
 
 

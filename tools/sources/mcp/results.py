@@ -26,7 +26,7 @@ _MEDIA = ("image", "audio", "video")
 
 @dataclass(frozen=True)
 class _Part:
-    """One part of a response for the model; only texts are the server's words."""
+    """One part of a response, for the model; only its texts are the server's words."""
 
     kind: str
     text: str
@@ -36,8 +36,9 @@ class _Part:
 def build_result(response: Any, definition: Definition, title: str) -> ToolResult:
     """Build a tool result: structured content becomes the data; the model also gets other texts.
 
-    A response without `isError` says that the call was done, so no fault in its form makes it a
-    failure: content that does not fit the output schema is dropped, and unknown members are named.
+    A response without `isError` says that the call was done, so a fault in its form does not make
+    it a failure: content that does not fit the output schema is dropped, and unknown members are
+    named.
 
     Args:
         response: the result that the server sent, of any JSON type.
@@ -45,7 +46,7 @@ def build_result(response: Any, definition: Definition, title: str) -> ToolResul
 
     Raises:
         ToolError: OPERATION_FAILED, the server reports a failure; OUTCOME_UNKNOWN, it is not clear
-            whether it does.
+            whether the server reports one.
     """
     members = response if isinstance(response, Mapping) else {"content": response}
     parts = [
@@ -76,7 +77,7 @@ def build_result(response: Any, definition: Definition, title: str) -> ToolResul
 
 
 def _render_markdown(data: Any, parts: list[_Part], notes: list[str]) -> str:
-    """Return the text for the model, without repetitions; empty if the data says it all."""
+    """Return the text for the model, without repetitions; empty if the data contains all of it."""
     texts = (
         drop_repeated(part.text, data)
         if part.is_text and data is not None and number < MAX_COMPARED
@@ -176,7 +177,7 @@ def _raise_for_error(flag: Any, title: str, parts: list[_Part], data: Any) -> No
     """Raise the failure that the server reports, in its own words.
 
     Raises:
-        ToolError: OPERATION_FAILED, or OUTCOME_UNKNOWN for a flag that is neither true nor false.
+        ToolError: OPERATION_FAILED, or OUTCOME_UNKNOWN for a flag that is not true or false.
     """
     if flag in (None, False, 0, "false", "False", ""):
         return

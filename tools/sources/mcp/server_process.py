@@ -31,7 +31,7 @@ HIDDEN = "[hidden]"
 STOPPED = "was stopped"
 """The fault of a process that Gadget ended."""
 DISCARD_S = 0.01
-"""Seconds between two reads of discarded output."""
+"""The time, in seconds, between two reads of discarded output."""
 
 Incoming: TypeAlias = SessionMessage | Exception
 
@@ -82,7 +82,8 @@ class ServerProcess:
         return self._process.pid if self._process else 0
 
     def release_tether(self) -> None:
-        """Close our end of the tether; a forked child that kept it would keep the servers alive."""
+        """Close our end of the tether, because a forked child that kept it open would keep the
+        servers alive."""
         if self._tether is not None:
             self._tether.close()
 
@@ -205,8 +206,8 @@ class ServerProcess:
         """Log standard error. Long lines are logged in pieces, so that logging never waits for the
         end of a line.
 
-        After the limit, discard everything but the last lines, slowly, because all servers share
-        the event loop.
+        After the limit, discard everything except the last lines, and do so slowly, because all
+        servers share the event loop.
         """
         assert process.stderr is not None
         left = self._limits.log_lines
@@ -223,7 +224,7 @@ class ServerProcess:
             await asyncio.sleep(DISCARD_S)
         lines = rest.split(b"\n")
         if len(rest) >= READ_BYTES:
-            del lines[0]  # it may begin with part of a secret
+            del lines[0]  # the line may begin with part of a secret
         for line in lines[-(self.stderr_tail.maxlen or 1) :]:
             left = self._log_line(line, left)
 

@@ -38,13 +38,13 @@ class StdioServer:
 
     @cached_property
     def key(self) -> str:
-        """A key that servers share if they may share a process."""
+        """A key that is equal for servers that may share a process."""
         return fingerprint([self.owner, list(self.command), dict(self.environment)])
 
     @cached_property
     def place_hash(self) -> str:
-        """The hash of the place from which the server's tools come; a new password does not change
-        the hash."""
+        """The hash of the place that the server's tools come from; a new password does not change
+        it."""
         return fingerprint([list(self.command), sorted(self.environment)])
 
     @cached_property
@@ -94,7 +94,8 @@ class HttpServer:
 
     @property
     def _parts(self) -> SplitResult:
-        """The parts of the URL; if it is invalid, only a path, which the HTTP client refuses."""
+        """The parts of the URL; if the URL is invalid, only a path, which the HTTP client
+        refuses."""
         try:
             return urlsplit(self.url)
         except ValueError:

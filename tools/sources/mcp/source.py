@@ -14,7 +14,7 @@ class McpSource(LoadedSource):
 
     Args:
         name: the part of the tools' names before the dot.
-        levels: {tool name: level}; any other tool is destructive, whatever the server says.
+        levels: {tool name: level}; any other tool is destructive, regardless of the server's hints.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""One line for people about a server's response: its first meaningful words, else its contents."""
+"""One line for people about a server's response: its first meaningful words, or else a description
+of its contents."""
 
 import json
 import re
@@ -42,7 +43,7 @@ _EMPTY_WORDS = frozenset(
         *("json", "undefined", "message", "status", "true", "summary", "details"),
     }
 )
-"""Words that say nothing on their own."""
+"""Words that are not meaningful on their own."""
 _PLAIN_VALUES = frozenset({"true", "null", "none", "ok", "success"})
 _TELLING_KEYS = (
     "message",
@@ -85,7 +86,7 @@ def summarize(texts: Sequence[str], data: Any, others: Sequence[str]) -> str:
 
 
 def _find_sentence(text: str, headings: list[str]) -> str:
-    """Return the first meaningful line, or a summary of JSON in its place; collect the headings."""
+    """Return the first meaningful line, or a summary if JSON comes first; collect the headings."""
     plain = clean_text(text, MAX_READ)
     if _parse(plain) is not None:
         return ""
@@ -148,7 +149,8 @@ def _says_something(line: str) -> bool:
 
 
 def _parse(text: str) -> Any:
-    """Parse the text as a JSON object or list, also in a code fence; None if it is neither."""
+    """Parse the text as a JSON object or list, even inside a code fence; None if it is something
+    else."""
     plain = text.strip()
     if plain.startswith(_FENCE) and plain.endswith(_FENCE):
         plain = plain.strip("`").partition("\n")[2].strip()
@@ -161,7 +163,8 @@ def _parse(text: str) -> Any:
 
 
 def _summarize_data(data: Any) -> str:
-    """Summarize JSON: a text in it for people, else the kinds and numbers of its parts."""
+    """Summarize JSON: return a text in it that is for people, or else its fields, or the number of
+    its entries."""
     inner, name = data, "item"
     while isinstance(inner, Mapping) and len(inner) == 1:
         name, inner = next(iter(inner.items()))
@@ -210,7 +213,7 @@ def _summarize_object(data: Mapping[str, Any]) -> str:
 
 
 def _is_telling(value: Any) -> bool:
-    """Return False for values that are no content, such as an empty cursor beside a list."""
+    """Return False for values that are not content, such as an empty cursor next to a list."""
     return value is not None and not isinstance(value, bool) and value != ""
 
 
@@ -236,7 +239,8 @@ def _shorten(value: Any) -> str:
 
 
 def _count(others: Sequence[str]) -> str:
-    """Describe the parts that are not text: the only part, or their number and the first part."""
+    """Describe the parts that are not text: a single part, or the number of parts and the first
+    one."""
     if not others:
         return ""
     first = others[0].partition("\n")[0].strip("[]")

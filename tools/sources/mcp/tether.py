@@ -1,4 +1,5 @@
-"""A script that ties a command to the process at a pipe's other end: `tether.py PIPE COMMAND…`.
+"""A script that runs a command and kills it when the process at the other end of a pipe ends:
+`tether.py PIPE COMMAND…`.
 
 The script runs next to the command and leads their process group. When the other process ends for
 any reason, the pipe closes and the script kills the whole group, because the command may be only a

@@ -34,7 +34,8 @@ from tools.toolbox.secrecy import hide_secrets, hide_secrets_in_error
 
 MAX_PROGRESS_LENGTH = 200
 SHARE_OF_TIME = 0.95
-"""The tool gives up after this share of its timeout: its error says more than the executor's."""
+"""The tool gives up after this share of its timeout, because its own error says more than the
+executor's."""
 
 
 class McpTool(ExternalTool):

@@ -30,7 +30,7 @@ _EXPIRY_MARGIN_S = 30.0
 _DEFAULT_LIFETIME_S = 300.0
 _MAX_TOKENS = 1_000
 _REFUSALS = (400, 401)
-"""Statuses by which token servers refuse a way of authenticating that they do not support."""
+"""Statuses with which token servers refuse an authentication method that they do not support."""
 
 
 class AuthenticationKind(StrEnum):
@@ -77,7 +77,7 @@ class AuthenticationSettings:
 
     @property
     def body_names(self) -> frozenset[str]:
-        """The body fields that the connection fills; no model may give them."""
+        """The body fields that the connection fills; a model may not set them."""
         in_body = self.kind is AuthenticationKind.API_KEY and self.place == "body"
         return frozenset({self.name} if in_body else ())
 
@@ -144,8 +144,8 @@ def authenticate(
 
     Raises:
         ToolError: UNAUTHORIZED, credentials are missing or the token server refuses them;
-            NETWORK_ERROR, TIMEOUT and the like, the token server cannot be reached. `attempted` is
-            always False.
+            NETWORK_ERROR, TIMEOUT or a similar error, the token server cannot be reached.
+            `attempted` is always False.
     """
     values = _load_credentials(settings, context)
     if settings.kind is AuthenticationKind.API_KEY:

@@ -1,4 +1,4 @@
-"""Param names that no model may use: credentials, and overrides of the HTTP method."""
+"""Param names that a model may not use: credentials, and overrides of the HTTP method."""
 
 import re
 
@@ -39,7 +39,7 @@ _AMBIGUOUS = frozenset(
 
 
 class ForbiddenParamError(UnsupportedOperationError):
-    """A value needs a name that no model may use; the message gives the name, as part of a
+    """A value needs a name that a model may not use; the message gives the name, as part of a
     sentence."""
 
 
@@ -80,7 +80,7 @@ def may_change_method(name: str) -> bool:
 def object_to_name(
     name: str, place: str, description: str = "", *, is_top: bool = True
 ) -> Objection | None:
-    """Return why no model may use this name, as part of a sentence; None if it may.
+    """Return why a model may not use this name, as part of a sentence; None if it may.
 
     Args:
         place: see `is_credential`.

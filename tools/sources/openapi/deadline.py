@@ -6,7 +6,7 @@ from tools.contract import ErrorCode, ToolError
 
 
 class Deadline:
-    """A deadline that all requests of a call share; nothing is sent after it."""
+    """A deadline that all requests of a call share; requests are not sent after it."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -41,7 +41,7 @@ def read_description(
 
     Args:
         base_url: the admin's address for the operations; operations of another server are skipped.
-        provided: the body fields that the connection fills; no model may give them.
+        provided: the body fields that the connection fills; a model may not set them.
 
     Raises:
         DocumentError: the text cannot be read: too large, neither JSON nor YAML, or not a supported

@@ -16,7 +16,8 @@ _Parser: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _EVENTS_PER_CHECK = 10_000
 _UNSTORABLE = re.compile(r"\\u0000|\\u[dD][89a-fA-F]|\\x00|\\0|\x00")
-"""Escapes that may stand for characters no database stores; valid surrogate pairs match, too."""
+"""Escapes that may stand for characters that databases cannot store; valid surrogate pairs match,
+too."""
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,30})")
 _FLOAT = re.compile(
     r"[-+]?(?:[0-9]{1,30}\.[0-9]{0,30}|\.[0-9]{1,30}|[0-9]{1,30}(?=[eE]))(?:[eE][-+]?[0-9]{1,3})?"
@@ -38,8 +39,8 @@ class DocumentLimits:
 
     Attributes:
         size: bytes of its text.
-        nodes: values; each use of an alias counts in full. A value takes at most about 150 bytes of
-            memory.
+        nodes: values; the values behind an alias are counted each time it is used. A value takes at
+            most about 150 bytes of memory.
         operations: operations to read; later ones are skipped.
         depth: levels of nesting.
         seconds: processor time for reading the operations; operations not read by then are skipped.
@@ -71,7 +72,7 @@ def read_document(text: str, limits: DocumentLimits) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise DocumentError(f"the description is {type(document).__name__}, not an object")
     if size == len(text.encode("utf-8", "ignore")) and not _UNSTORABLE.search(plain):
-        return document  # without the copy that make_storable creates
+        return document  # avoid the copy that make_storable creates
     return make_storable(document)  # type: ignore[no-any-return]
 
 
@@ -92,7 +93,8 @@ def _parse_json(text: str, limits: DocumentLimits) -> Any:
 
 
 def _refuse_depth(document: Any, depth: int) -> None:
-    """Refuse a document that is too deep, without recursion, which could exhaust the stack."""
+    """Refuse a document that is nested too deeply; avoid recursion, which could exhaust the
+    stack."""
     level = [document]
     for _ in range(depth + 1):
         level = [child for node in level for child in _list_children(node)]
@@ -135,7 +137,8 @@ class _OpenNode:
 
 
 class _DocumentBuilder:
-    """A builder of plain data from YAML events, without recursion; it knows only JSON's types."""
+    """A builder of plain data from YAML events, without recursion; the data has only JSON's
+    types."""
 
     def __init__(self, limits: DocumentLimits) -> None:
         self.root: Any = None

@@ -1,4 +1,5 @@
-"""Levels of operations: the HTTP method is a floor, and words in the name can only raise it."""
+"""Levels of operations: the HTTP method sets the lowest level, and words in the name can only raise
+it."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -41,10 +42,9 @@ RAISING_VERBS = {
         "generate build deploy install schedule"
     ),
 }
-"""Verbs that can be nouns too, so they count only in a verb's position: first in a part of the id,
-in the last segment of the path, or in a name or value of the path's query. They do not count at all
-if a part of the id begins with a reading verb.
-"""
+"""Verbs that can be nouns too, so they raise the level only in a verb's position: first in a part
+of the id, in the last segment of the path, or in a name or value of the path's query. They never
+raise it if a part of the id begins with a reading verb."""
 
 READING_VERBS = word_set(
     "get list find search fetch read show describe query count retrieve view lookup check"
@@ -62,7 +62,7 @@ class InferredLevel:
 
 
 def infer_level(operation: Mapping[str, Any]) -> InferredLevel:
-    """Infer an operation's level from its description; an unknown method counts as destructive.
+    """Infer an operation's level from its description; an unknown method is treated as destructive.
 
     Args:
         operation: its `method`, `path`, `operation_id` and `params`, as in `ApiOperation.to_json`.

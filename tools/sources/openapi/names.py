@@ -44,7 +44,8 @@ def assign_tool_names(operation_ids: Mapping[str, str]) -> dict[str, str]:
 
 
 def to_camel_case(text: str) -> str:
-    """Convert to camel case: `pets/list-all` → petsListAll; empty if nothing of it is ASCII."""
+    """Convert to camel case: `pets/list-all` → petsListAll; empty if none of its characters are
+    ASCII."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     words = _WORD.findall(plain)
     joined = "".join([*words[:1], *(word[:1].upper() + word[1:] for word in words[1:])])

@@ -1,4 +1,5 @@
-"""Operations of an API as their tools need them: plain data that is stored in the database."""
+"""Operations of an API in the form that their tools need: plain data that is stored in the
+database."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -20,7 +21,7 @@ class Placement:
         explode: write each entry separately.
         as_json: write the value as JSON.
         names: the API's own names inside the value.
-        refused: keys in lower case that a spread object may not have: API keys, and names that the
+        refused: the lower-case keys that a spread object may not have: API keys, and names that the
             operation fixes.
     """
 
@@ -48,7 +49,7 @@ class OperationBody:
         media_type: JSON, a form or text.
         shown: the param that holds the whole body; empty if each of its fields is a param.
         required: send the body even if no field is given.
-        names: the API's own names of its fields; all fields if `shown` is empty.
+        names: the API's own names of the body's fields; all fields if `shown` is empty.
     """
 
     media_type: str

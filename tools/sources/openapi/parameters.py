@@ -1,4 +1,4 @@
-"""The params of an operation: those that a model may give, and the place of each in the request."""
+"""The params of an operation that a model may set, and the place of each in the request."""
 
 import re
 from collections.abc import Mapping
@@ -168,7 +168,7 @@ class ParameterReader:
         )
 
     def _is_withheld(self, name: str, place: str, description: str, *, is_required: bool) -> bool:
-        """Return True if no model may give the parameter.
+        """Return True if a model may not set the parameter.
 
         Raises:
             UnsupportedOperationError: the operation cannot be called without it.
@@ -336,7 +336,8 @@ def _list_names(query: str) -> frozenset[str]:
 
 
 def _list_fields(shape: Shape, content: BodyContent) -> dict[str, Any] | None:
-    """Return the body's fields if each can be a param; None if the body must stay one value."""
+    """Return the body's fields if each can be a param; None if the body must remain a single
+    value."""
     schema = shape.schema
     if (
         not _is_json(content.media_type)
@@ -359,7 +360,8 @@ def _list_fields(shape: Shape, content: BodyContent) -> dict[str, Any] | None:
 
 
 def _merge_forms(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Merge every `allOf` into one object; return None if the schema is not clearly one object."""
+    """Merge every `allOf` into one object; return None if the schema is not clearly a single
+    object."""
     if (
         "anyOf" in schema
         or "enum" in schema

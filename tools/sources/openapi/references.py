@@ -25,7 +25,7 @@ class CycleError(Exception):
 
 @dataclass(frozen=True)
 class ResolvedNode:
-    """A node, with the references on the way from the root to it."""
+    """A node, with the references that lead from the root to it."""
 
     node: Any
     trail: frozenset[str] = field(default_factory=frozenset)
@@ -35,7 +35,7 @@ class References:
     """The references of one document.
 
     Args:
-        ends_at: a processor time of this thread; no reference is resolved after it.
+        ends_at: a processor time of this thread, after which references are not resolved.
     """
 
     def __init__(self, document: Mapping[str, Any], ends_at: float = math.inf) -> None:
@@ -51,8 +51,8 @@ class References:
         """Resolve the node if it is a reference; keywords next to it are kept.
 
         Raises:
-            UnsupportedOperationError: the reference is broken or leaves the document, or no time is
-                left.
+            UnsupportedOperationError: the reference is broken or leaves the document, or the time
+                is up.
             CycleError: the reference is already part of the trail.
         """
         self.check_time()
@@ -105,7 +105,7 @@ class References:
 
 
 def _add_siblings(node: dict[str, Any], target: Any) -> Any:
-    """Combine a reference's target with the keywords next to it, as OpenAPI 3.1 allows.
+    """Combine a reference's target with the keywords next to the reference, as OpenAPI 3.1 allows.
 
     Descriptive keywords replace the target's; with any other keyword, both must hold.
     """

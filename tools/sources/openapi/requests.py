@@ -1,4 +1,5 @@
-"""Conversion of a call's params into an HTTP request; only a body gets its credentials here."""
+"""Conversion of a call's params into an HTTP request; of the credentials, only those in a body are
+added here."""
 
 import json
 import secrets
@@ -47,7 +48,7 @@ def build_request(
 
     Raises:
         ToolError: INVALID_PARAMETER, a value would leave its place in the path, cannot be written
-            in a header, or contains a name that no model may use; or the body cannot hold the
+            in a header, or contains a name that a model may not use; or the body cannot hold the
             credentials.
     """
     given = [
@@ -197,7 +198,7 @@ def _list_entries(placement: Placement, value: Any) -> list[Any]:
 
 
 def _encode_query(placement: Placement, value: Any) -> Iterator[str]:
-    """Yield encoded `name=value` pairs; none for null or an empty list."""
+    """Yield encoded `name=value` pairs; do not yield any for null or an empty list."""
     name = quote(placement.name, safe="")
     if placement.as_json:
         yield f"{name}={quote(canonical_json(value), safe='')}"

@@ -102,8 +102,9 @@ def _name_file(response: ClientResponse, media_type: str) -> str:
 def raise_for_status(response: ClientResponse, summary: str, *, has_side_effects: bool) -> None:
     """Raise a ToolError unless the status is a success.
 
-    After a write, 303 counts as a success, and a server error (5xx) or a redirect by 301 or 302
-    leaves the outcome unknown: OUTCOME_UNKNOWN. A client error (4xx) means that nothing was done.
+    After a write, 303 is a success, and the outcome is unknown (OUTCOME_UNKNOWN) after a server
+    error (5xx) or a redirect by 301 or 302. A client error (4xx) means that the write did not
+    happen.
     """
     status = response.status
     if 200 <= status < 300 or (has_side_effects and status == 303):

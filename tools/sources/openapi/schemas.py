@@ -51,8 +51,8 @@ ObjectToName = Callable[[str, str, int], Objection | None]
 class SchemaReader:
     """A reader of one document's schemas; after 300,000 parts, it reads only their top levels.
 
-    It drops names that no model may use: optional properties with such a name, and forms that
-    require one.
+    It drops optional properties whose names a model may not use, and forms that require such a
+    name.
 
     Args:
         keys: place and name, in lower case, of the API keys in the document's security schemes.
@@ -69,13 +69,13 @@ class SchemaReader:
         self._keys = keys
         self._provided = provided
         self._left = _MAX_IN_TOTAL
-        self._bodies: dict[str, Shape] = {}  # by reference: operations share them
+        self._bodies: dict[str, Shape] = {}  # keyed by reference, because operations share them
 
     def read_body(self, schema: Any) -> Shape:
         """Read a body's schema, at most 1,500 parts: deeper and recursive parts accept any object.
 
         Raises:
-            ForbiddenParamError, UnsupportedOperationError: no model may provide the body, or its
+            ForbiddenParamError, UnsupportedOperationError: a model may not provide the body, or its
                 schema cannot be read.
         """
         reference = (
@@ -104,8 +104,8 @@ class SchemaReader:
                 there.
 
         Raises:
-            ForbiddenParamError, UnsupportedOperationError: no model may provide the parameter, or
-                its schema cannot be read.
+            ForbiddenParamError, UnsupportedOperationError: a model may not provide the parameter,
+                or its schema cannot be read.
         """
 
         def find_objection(name: str, description: str, depth: int) -> Objection | None:
@@ -222,7 +222,7 @@ class _SchemaAttempt:
             return False
 
     def _is_alone(self, node: Mapping[str, Any]) -> bool:
-        """Return True if no other form describes the same object."""
+        """Return True if this is the only form that describes the object."""
         return self._composing == 0 and not any(
             node.get(key) for key in ("allOf", "anyOf", "oneOf")
         )

@@ -44,8 +44,8 @@ def _read_scheme(name: str, node: Mapping[str, Any]) -> SecurityScheme:
 
 
 def _read_oauth2(name: str, node: Mapping[str, Any]) -> SecurityScheme:
-    """Read an OAuth 2 scheme; a scheme without a client credentials flow counts as a
-    bearer token."""
+    """Read an OAuth 2 scheme; a scheme without a client credentials flow is treated as a bearer
+    token."""
     flows = node.get("flows")
     newer = flows.get("clientCredentials") if isinstance(flows, Mapping) else None
     flow = (

@@ -13,8 +13,8 @@ class ServerMatcher:
     """Matcher of the operations' servers against the source's address.
 
     Args:
-        main: the servers of the whole description, or the most common server if no operation uses
-            them.
+        main: the servers of the whole description, or the most common server if none of the
+            operations use them.
         own: each operation's own servers.
         base_url: the admin's address, the base of relative servers; empty if there is none yet.
 

@@ -95,14 +95,15 @@ class ApiConnection:
 class OpenAPITool(ExternalTool):
     """A tool that sends one request for each call.
 
-    It is not open world: every call, redirects included, goes to the host of the base address,
+    It is not open world: every call, including its redirects, goes to the host of the base address,
     which an admin chose. If its params name another address, the API may connect to it, and the
     gate checks that.
 
     Args:
         level: the admin's level; None for the inferred one. For an operation that embeds other
             requests, the admin's level counts only if the inferred level was destructive when they
-            chose, because only then had they seen why. Otherwise the operation is destructive.
+            chose, because only then had they seen the reason. Otherwise, the operation is
+            destructive.
         tokens: the cache of OAuth 2 access tokens.
     """
 

@@ -1,5 +1,5 @@
-"""Field values: ids, numbers and years that results of one source have as the whole value of a
-field, so the source itself gave them, not text that somebody wrote."""
+"""Field values: ids, numbers and years that are the whole value of a field in results of one
+source, and so come from the source itself, not from a text that somebody wrote."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -22,8 +22,8 @@ from tools.toolbox.provenance.sightings import Provenance, SeenIn
 from tools.toolbox.value_readings import read_numbers
 
 _SHAPES = frozenset({NamedThing.UNKNOWN, NamedThing.AMOUNT, NamedThing.NOTHING})
-"""The things that such values may name; an address, an account or a command may be a trap
-anywhere."""
+"""The things that such values may name; an address, an account or a command may be a trap in any
+field."""
 _YEAR_DIGITS = 4
 _Key = bytes | Decimal
 
@@ -31,12 +31,12 @@ _Key = bytes | Decimal
 class FieldValues:
     """The whole values of fields in the results of some calls.
 
-    A result does not count for a value in the params of its own call or of an earlier one: an
-    employee could store what a mail says, and read it back.
+    A result is ignored for a value that is in the params of its own call or of an earlier one,
+    because an employee could store what a mail says, and read it back.
 
     Args:
         sources: what the run has seen, oldest first.
-        read: returns the data of a result that counts, and None for all others.
+        read: returns the data of a result that is used, and None for all others.
     """
 
     def __init__(self, sources: Iterable[SeenText], read: Callable[[SeenText], Any]) -> None:
@@ -48,8 +48,8 @@ class FieldValues:
         return self._stands_in(word, self._outside) and _may_name(word)
 
     def has_number(self, word: str) -> bool:
-        """Return True if a result of the source, or one of own data, has these digits as the whole
-        value of a field."""
+        """Return True if a result of the source, or a result on own data, has these digits as the
+        whole value of a field."""
         return any(self._stands_in(word, places) for places in (self._own, self._outside))
 
     def _stands_in(self, word: str, known: Mapping[_Key, tuple[int, str]]) -> bool:
@@ -70,7 +70,7 @@ class FieldValues:
         return self._find_places(SeenIn.OWN)
 
     def _find_places(self, origin: SeenIn) -> dict[_Key, tuple[int, str]]:
-        """Find, for each key of a value, the first result of this origin that has it, and the
+        """Find, for each key of a value, the first result of this origin that has the key, and the
         field's value."""
         found: dict[_Key, tuple[int, str]] = {}
         for place, source in enumerate(self._sources):
@@ -81,7 +81,8 @@ class FieldValues:
 
 
 def mark_fields(found: Provenance, fields: FieldValues) -> Provenance:
-    """Return a copy in which each value from outside says whether it is the value of a field."""
+    """Return a copy that records, for each value from outside, if it is the whole value of a
+    field."""
     checked = (
         replace(each, is_field=True)
         if each.origin is SeenIn.OUTSIDE and fields.has(each.value)

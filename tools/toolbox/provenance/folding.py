@@ -1,5 +1,4 @@
-"""Folding of texts, so that a value matches despite differences in case, spaces, escapes and
-punctuation.
+"""Folding of texts, so that values match even if their case, spaces, escapes or punctuation differ.
 
 `fold_words` keeps letters and digits in lower case and turns everything else into spaces. It works
 on UTF-8, because bytes are searched and translated at several hundred megabytes a second.

@@ -19,13 +19,13 @@ from tools.toolbox.provenance.parts import Leaf, Needle, Part, list_leaves
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
 
 MANY_VALUES = 60
-"""The number of values from which it saves time to list the words of the results first."""
+"""The minimum number of values for which it saves time to list the words of the results first."""
 MAX_STEPS = 200
-"""The number of a word's occurrences that are checked one by one; a hostile text can have a
-million."""
+"""The maximum number of occurrences of a word that are checked one by one; a hostile text can have
+a million."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _BETWEEN = b" \xff "
-"""A word that no text contains, so that no value is found across two sources."""
+"""A word that texts never contain, so that a value is never found across two sources."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,8 @@ class _Corpus:
 
     @cached_property
     def _compact(self) -> tuple[bytes, list[int]]:
-        """The texts reduced to letters and digits, and the position where each source starts."""
+        """The texts, reduced to letters and digits, and the position at which each source
+        starts."""
         ends = [*self._starts[1:-1], len(self._words) + len(_BETWEEN)] if self.sources else []
         pairs = zip(self._starts, ends, strict=False)
         texts = [
@@ -92,11 +93,13 @@ class _Corpus:
         return b"\xff".join(texts), [0, *accumulate(len(each) + 1 for each in texts)]
 
     def find(self, part: Part, *, is_many: bool = False) -> SeenText | None:
-        """Return the first source that has the value and did not merely repeat its own params."""
+        """Return the first source that has the value and does not merely repeat the params of its
+        own call."""
         return next(self.find_all(part, is_many=is_many), None)
 
     def find_all(self, part: Part, *, is_many: bool = False) -> Iterator[SeenText]:
-        """Yield each source that has the value and did not merely repeat its own params."""
+        """Yield each source that has the value and does not merely repeat the params of its own
+        call."""
         for needle in part.needles:
             if is_many and not self._may_contain(needle):
                 continue
@@ -105,7 +108,7 @@ class _Corpus:
                     yield source
 
     def _may_contain(self, needle: Needle) -> bool:
-        """Return False if a word of the needle is in no source. Only ASCII words are checked,
+        """Return False if a word of the needle is not in any source. Only ASCII words are checked,
         because some scripts put no spaces between words."""
         if needle.number is not None:
             return any(
@@ -127,7 +130,8 @@ class _Corpus:
             at = search(starts[number + 1])
 
     def _choose_search(self, needle: Needle) -> Callable[[int], int]:
-        """Return a function that finds the needle from a position on; -1 if it is not there."""
+        """Return a function that finds the needle from a position on, or returns -1 if it is not
+        there."""
         if needle.code:
             return partial(self._compact[0].find, needle.code)
         if needle.number is not None:
@@ -150,9 +154,9 @@ class OwnData:
     """The organization's own values that a request carries to the outside.
 
     Attributes:
-        is_partial: there were too many values, or too many results, to look at all of them.
+        is_partial: there were too many values or results to check all of them.
         has_unseen_text: the run has read private data, and the request has text that was not seen
-            as it is, in which such data can hide.
+            in exactly this form, so such data can hide in it.
     """
 
     values: tuple[str, ...] = ()
@@ -161,11 +165,12 @@ class OwnData:
 
 
 class SourceIndex:
-    """All texts in which a run's values are looked for; each kind of text is folded on first use.
+    """All texts in which a run's values are looked for; each kind of text is folded when it is
+    first used.
 
     Attributes:
         sources: the texts.
-        is_partial: some of them were left out.
+        is_partial: some of the texts were left out.
     """
 
     def __init__(self, sources: Iterable[SeenText], *, is_partial: bool = False) -> None:
@@ -227,8 +232,8 @@ def find_own_data(
 ) -> OwnData:
     """Find the values that a request to the outside carries from the organization's own data.
 
-    Hosts do not count, because the request goes there anyway. Neither do addresses that were seen
-    whole, values that a person typed in this run, or values that all recipients know from an
+    These are left out: hosts, because the request goes there anyway; addresses that were seen
+    whole; values that a person typed in this run; and values that all recipients know from an
     earlier result.
 
     Args:
@@ -295,7 +300,7 @@ def _trace_own(
     index: SourceIndex, leaf: Leaf, parts: list[Part], is_many: bool
 ) -> Iterator[Sighting]:
     """Yield the first origin, in the organization's own data, of the value or one of its parts. If
-    there is none, yield that the value was seen nowhere."""
+    there is none, yield a sighting with the origin NOWHERE."""
     searched = [*filter(None, [leaf.whole]), *parts]
     for part in searched:
         if source := index.own.find(part, is_many=is_many):

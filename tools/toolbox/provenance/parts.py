@@ -22,11 +22,11 @@ MAX_LEAVES = 2_000
 MAX_PARTS = 2_000
 """The maximum number of parts of one value; even a record's longest text rarely has more."""
 MAX_WORDS = 60
-"""The longest text, in words, that is looked for as a whole. Longer texts are looked for line by
-line and sentence by sentence."""
+"""The maximum number of words in a text that is looked for as a whole. Longer texts are looked for
+line by line and sentence by sentence."""
 _SHORTEST = 4
 _SHORTEST_SENTENCE = 4
-"""The fewest words of a sentence that is looked for."""
+"""The minimum number of words in a sentence that is looked for."""
 _SHORTEST_CODE = 8
 _COMMON = frozenset(
     b"true false null none yes no not and or the a an of in on at to for from by with as is are was be it this that "
@@ -63,7 +63,7 @@ def make_key(value: bytes) -> str:
 
 @dataclass(frozen=True)
 class Needle:
-    """One form of a value to look for; exactly one of the fields is set.
+    """One form of a value that is looked for; exactly one of the fields is set.
 
     Attributes:
         words: folded words in a row.
@@ -137,10 +137,9 @@ def list_leaves(
     """List each value worth looking for, up to `MAX_LEAVES`.
 
     Args:
-        offered: values that the tool's own definition offers, such as those of an enum; a match
-            says nothing about their origin.
-        naming: tells whether a value from outside must stand out; None to judge by known names
-            alone.
+        offered: values that the tool's own definition offers, such as those of an enum; a match is
+            not evidence of their origin.
+        naming: tells if a value from outside must stand out; None to judge only by known names.
     """
     leaves, unread = list[Leaf](), 0
     naming = naming or ParamNaming({}, is_known=True)
@@ -318,7 +317,7 @@ def _build_part(text: str) -> Iterator[Part]:
 
 
 def _build_host(host: str) -> Iterator[Part]:
-    """Yield the host in all its forms, then its parent domains; nothing if it is too long."""
+    """Yield the host in all its forms, then its parent domains; skip a host that is too long."""
     if len(host) > _LONGEST_HOST:
         return
     labels = host.lower().removeprefix("www.").rstrip(".").split(".")
@@ -345,7 +344,7 @@ def _spell_host(host: str) -> list[tuple[bytes, ...]]:
 
 
 def _is_common(text: str, words: list[bytes], stands_out: bool) -> bool:
-    """Return True for texts whose match says nothing: short texts, common words, dates."""
+    """Return True for texts whose match is not evidence: short texts, common words, dates."""
     joined = b"".join(words)
     if (
         len(joined) < _SHORTEST
@@ -360,11 +359,12 @@ def _is_common(text: str, words: list[bytes], stands_out: bool) -> bool:
 
 
 def _parse_numbers(text: str) -> list[Decimal] | None:
-    """Return the numbers that a text can mean, such as 1,250 and 1.25; None if it means none."""
+    """Return the numbers that a text can mean, such as 1,250 and 1.25; None if it is not a
+    number."""
     if _DATE.fullmatch(text):
         return None
     if _CODE_WITH_ZERO.fullmatch(text):
-        return []  # an account or phone number, in which a leading zero counts
+        return []  # an account or phone number, in which a leading zero matters
     return sorted(read_numbers(text)) or None
 
 

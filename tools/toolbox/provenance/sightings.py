@@ -19,9 +19,9 @@ class SeenIn(StrEnum):
     PERSON = "person"
     """A person typed it in this run."""
     OUTSIDE = "outside"
-    """A result from outside has it: the web, a connected source, or an uploaded file."""
+    """It is in a result from outside: the web, a connected source, or an uploaded file."""
     OWN = "own"
-    """A result of a tool on the organization's own data has it."""
+    """It is in a result of a tool on the organization's own data."""
     NOWHERE = "nowhere"
 
 
@@ -40,7 +40,7 @@ class Sighting:
         is_stored: True if `call_id` is the call that stored the value; `title` still names the tool
             that brought it in.
         keys: digests of the value and of its parts, by which they are recognized once stored.
-        is_field: True if a result of the tool's source has it as a whole field; see `FieldValues`.
+        is_field: True if it is a whole field in a result of the tool's source; see `FieldValues`.
     """
 
     path: str
@@ -106,11 +106,12 @@ class Provenance:
     """The origins of the values in a call's params.
 
     Attributes:
-        unlisted: the keys of values from outside whose sightings were too many to keep.
+        unlisted: the keys of values from outside whose sightings were not kept, because there were
+            too many.
         unsearched: the number of values that were not looked for, because the params have too many.
         is_partial: the results were too large to be searched completely.
-        unseen_names: the params with an id or an address, in any part of a value, that neither a
-            person typed nor own data has.
+        unseen_names: the params with an id or an address, in any part of a value, that a person did
+            not type and that is not in own data.
     """
 
     sightings: tuple[Sighting, ...] = ()
@@ -135,8 +136,8 @@ class Provenance:
         """Return the first sighting from outside in this param, or in a value inside it.
 
         Args:
-            is_folded: other spellings of the param's names count as well.
-            counts_fields: values that are whole fields of results count as well.
+            is_folded: True to include other spellings of the param's names.
+            counts_fields: True to include values that are whole fields of results.
         """
         path = param.split(".")
         for sighting in self.sightings:
@@ -156,10 +157,11 @@ class Provenance:
         )
 
     def mark_stored(self, stored: Mapping[str, Sighting]) -> "Provenance":
-        """Return a copy in which own values that were stored from outside count as from outside.
+        """Return a copy in which own values that were stored from outside are treated as values
+        from outside.
 
         Args:
-            stored: by key, the sighting from which title and call are taken.
+            stored: for each key, the sighting whose title and call are used.
         """
         return replace(self, sightings=tuple(_mark_stored(each, stored) for each in self.sightings))
 
@@ -177,7 +179,8 @@ class Provenance:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any] | None) -> "Provenance":
-        """Load the JSON of `as_json`; None stands for a call whose values were not looked for."""
+        """Load the JSON of `as_json`; None means that the values of the call were not looked
+        for."""
         if not stored:
             return cls()
         sightings = tuple(Sighting.from_json(each) for each in stored["sightings"])

@@ -1,5 +1,5 @@
-"""Unseen names: ids and addresses in a call's params that no person typed, and that neither the
-organization's own data nor a field of a result contains."""
+"""Unseen names: ids and addresses in a call's params that were not typed by a person and are not in
+the organization's own data or in a field of a result."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,8 +28,8 @@ _ORDINARY = re.compile(
 )
 """Parts of sentences other than words: 2nd, €20, 24/12/2026, and/or, e.g."""
 _DIGITS = re.compile(r"\d{1,3}")
-"""A text of only a few digits is an id, because quantities come as numbers. It counts as seen only
-if a person typed it as a word, or if it is the whole value of a field."""
+"""A text of only a few digits is an id, because quantities come as numbers. It was seen only if a
+person typed it as a word, or if it is the whole value of a field."""
 _SPAN = re.compile(r"(\d{1,2}:\d\d|\d{1,4})[-\u2013](\d{1,2}:\d\d|\d{1,4})")
 _BETWEEN_WORDS = re.compile(r"[\s,;|<>()\[\]{}\"\u2018-\u201f'`]+")
 _AROUND_WORDS = ".:!?*"
@@ -38,8 +38,8 @@ _AROUND_WORDS = ".:!?*"
 def find_unseen_names(
     index: SourceIndex, params: Mapping[str, Any], offered: frozenset[Any], fields: FieldValues
 ) -> tuple[str, ...]:
-    """List the params whose values contain a name that was seen nowhere, or only in texts from
-    outside.
+    """List the params whose values contain a name that was not seen at all, or was seen only in
+    texts from outside.
 
     Args:
         offered: values that the tool's own definition offers.

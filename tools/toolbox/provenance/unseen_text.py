@@ -1,7 +1,7 @@
-"""Unseen text: names and values in a call's params that were not seen as they are.
+"""Unseen text: names and values in a call's params that were not seen in exactly this form.
 
-Private data can hide in such a text in any encoding, so texts are compared as they stand, not by
-their words or parts.
+Private data can hide in such a text in any encoding, so texts are compared exactly, not by their
+words or parts.
 """
 
 import re
@@ -18,7 +18,7 @@ from tools.toolbox.provenance.parts import MAX_LEAVES
 _SCHEME = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//|", re.IGNORECASE)
 _BEFORE_ADDRESS = re.compile(r"(?:\A|[\s\"'(<>\[,|])\Z")
 _GOES_ON = re.compile(r"[\w/?&=#%~+@$:*-]|[.,;!]\w")
-"""The continuation of an address: what stands before it is only the start of a longer one."""
+"""The continuation of an address: the text before it is only the start of a longer address."""
 _UNESCAPED = "/?&=#~+@$:*-.,;!()'"
 """Signs that an address contains without escapes."""
 
@@ -39,10 +39,11 @@ def has_unseen_text(
     known: Iterable[SeenText],
     private: Iterable[SeenText],
 ) -> bool:
-    """Return True if a name or a value in the params was not seen as it is, or there are too many.
+    """Return True if a name or a value in the params was not seen in exactly this form, or if there
+    are too many.
 
     The bare address of a contacted host is always allowed; a path and query must have been seen
-    together. A result that repeats a text of its call's own params is no source of that text.
+    together. A result that repeats a text of its call's own params is not a source of that text.
 
     Args:
         hosts: the hosts that the call contacts.
@@ -105,15 +106,15 @@ def _cut_host(text: str, hosts: Collection[str]) -> str | None:
 
 
 def _spell_escapes(carried: str) -> set[str]:
-    """Return the path and query with and without percent escapes. An unusual choice of escapes has
-    no other spelling, because data can hide in it."""
+    """Return the path and query with and without percent escapes. Unusual escapes are not
+    respelled, because data can hide in the choice of escapes."""
     spellings = {unquote(carried), quote(unquote(carried), safe=_UNESCAPED)}
     return spellings if carried in spellings else {carried}
 
 
 def _is_written(text: str, sources: Iterable[_Source]) -> bool:
-    """Return True if the text was seen as it is; case is ignored if it is usual, such as all
-    capitals."""
+    """Return True if the text was seen in exactly this form; case is ignored if it is usual, such
+    as all capitals."""
     texts = list(_without_repeats(text, sources))
     if _occurs(text, texts, _is_word_alone):
         return True

@@ -1,4 +1,4 @@
-"""If many changes were approved for one version of a record, only one is made."""
+"""If many changes are approved for the same version of a record, only one of them is made."""
 
 from concurrent.futures import ThreadPoolExecutor
 

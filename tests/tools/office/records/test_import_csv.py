@@ -77,13 +77,15 @@ def test_a_row_whose_attributes_are_not_a_json_object_is_bad(cell: str, acme: Or
         ("name\nGood\nKöln\n".encode("latin-1"), "line 3"),
     ],
 )
-def test_an_unreadable_file_imports_nothing(content: bytes, why: str, acme: Organization) -> None:
+def test_an_unreadable_file_is_not_imported(content: bytes, why: str, acme: Organization) -> None:
     with pytest.raises(ImportRefusedError, match=why):
         imported(content, acme)
     assert not Record.objects.exists()
 
 
-def test_importing_a_file_again_adds_nothing_and_reports_every_row(acme: Organization) -> None:
+def test_importing_a_file_again_does_not_add_records_but_reports_every_row(
+    acme: Organization,
+) -> None:
     text = "name,domain\nAcme,acme.example\nAcme,other.example\n"
     assert imported(text, acme).imported == 2
     again = imported(text, acme)

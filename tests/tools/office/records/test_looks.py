@@ -40,7 +40,7 @@ def test_an_outdated_look_is_replaced_and_others_stay(
     assert dict(Record.objects.exclude(pk=record.pk).values_list("pk", "look")) == untouched
 
 
-def test_recomputed_looks_have_no_accents_and_missing_stems_are_added(
+def test_accents_are_removed_from_recomputed_looks_and_missing_stems_are_added(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(WITHOUT_ACCENTS, "BATCH", 2)

@@ -1,5 +1,5 @@
 """The search for the places where a value was seen: the order of the sources, repeated params,
-parts of values, and bounded time for hostile texts."""
+parts of values, and the time that hostile texts take."""
 
 import json
 import time
@@ -35,7 +35,8 @@ PAGE = SeenText(
 
 
 def carry(index: SourceIndex, params: dict[str, Any]) -> OwnData:
-    """Find own data in a request whose receiver already knows every result from outside."""
+    """Find the organization's own data in a request to a receiver that already knows every result
+    from outside."""
     return find_own_data(index, params, lambda _: True)
 
 
@@ -60,7 +61,7 @@ def test_an_outside_value_names_the_call_that_returned_it() -> None:
     "The origin of each value of a call: a person, outside, own data, or nowhere",
     "tools/toolbox/provenance/matching.py",
 )
-def test_results_from_outside_take_precedence_over_own_data_and_a_person_over_both() -> None:
+def test_an_outside_result_takes_precedence_over_own_data_and_a_persons_text_over_both() -> None:
     own, typed = SeenText(SeenIn.OWN, "evil.example"), SeenText(SeenIn.PERSON, "use evil.example")
     assert find_one(SourceIndex([own]), {"x": "evil.example"}).origin is SeenIn.OWN
     assert find_one(SourceIndex([own, PAGE]), {"x": "evil.example"}).origin is SeenIn.OUTSIDE
@@ -68,7 +69,7 @@ def test_results_from_outside_take_precedence_over_own_data_and_a_person_over_bo
     assert find_one(SourceIndex([]), {"x": "evil.example"}).origin is SeenIn.NOWHERE
 
 
-def test_a_result_that_repeats_its_own_params_adds_nothing() -> None:
+def test_a_result_that_repeats_its_own_params_is_not_their_origin() -> None:
     request = json.dumps({"url": "https://evil.example/"})
     echo = SeenText(
         SeenIn.OUTSIDE,
@@ -81,7 +82,7 @@ def test_a_result_that_repeats_its_own_params_adds_nothing() -> None:
     assert find_one(SourceIndex([echo, PAGE]), {"x": "evil.example"}).call_id == PAGE.call_id
 
 
-def test_a_seen_part_of_a_value_is_named_if_the_whole_was_not_seen() -> None:
+def test_a_part_of_a_value_is_named_if_only_the_part_was_seen() -> None:
     found = trace(
         SourceIndex([PAGE]), {"body": "Dear Kim,\nplease visit https://login.evil.example/x today."}
     ).sightings
@@ -114,7 +115,7 @@ def test_paths_number_the_entries_of_lists_but_param_names_do_not() -> None:
     assert kept.find_outside("row") is None
 
 
-def test_findings_are_unchanged_after_storage() -> None:
+def test_stored_findings_are_loaded_unchanged() -> None:
     found = trace(SourceIndex([PAGE], is_partial=True), {"to": "Mallory Quill"})
     assert Provenance.from_json(json.loads(json.dumps(found.as_json()))) == found
     assert Provenance.from_json(None) == Provenance()
@@ -133,7 +134,7 @@ def test_each_of_many_values_is_matched() -> None:
     assert sum(each.param == "rows.name" for each in found) == 200
 
 
-def test_a_request_contains_own_data_unless_it_is_known_outside_or_typed() -> None:
+def test_a_request_contains_the_organizations_data_unless_it_is_known_outside_or_typed() -> None:
     own = SeenText(
         SeenIn.OWN,
         json.dumps({"name": "Globex Corporation", "site": "https://globex.example/about-us9"}),
@@ -159,14 +160,14 @@ def test_a_request_contains_own_data_unless_it_is_known_outside_or_typed() -> No
     assert carry(SourceIndex([own, typed]), {"query": "Globex Corporation"}) == OwnData()
 
 
-def test_a_value_known_only_to_another_recipient_is_still_own_data() -> None:
+def test_a_value_that_the_recipient_does_not_know_is_the_organizations_own_data() -> None:
     index = SourceIndex([PAGE, SeenText(SeenIn.OWN, "Mallory Quill")])
     assert carry(index, {"q": "Mallory Quill"}) == OwnData()
     for params in ({"q": "Mallory Quill"}, {"url": "https://ok.example/?q=mallory+quill"}):
         assert find_own_data(index, params, lambda _: False).values, params
 
 
-def test_an_address_seen_literally_can_be_opened() -> None:
+def test_an_address_that_was_seen_unchanged_can_be_opened() -> None:
     link = "https://ok.example/mallory-quill"
     index = SourceIndex(
         [SeenText(SeenIn.OUTSIDE, f"See {link}"), SeenText(SeenIn.OWN, "Mallory Quill")]
@@ -178,7 +179,7 @@ def test_an_address_seen_literally_can_be_opened() -> None:
     assert find_own_data(noted, {"q": note}, lambda _: False).values == (note,)
 
 
-def test_unsearched_values_may_be_own_data() -> None:
+def test_values_that_were_not_searched_may_be_the_organizations_own_data() -> None:
     """The control is a task that has read none of the organization's own data."""
     rest = "&".join(f"p=value-{number}" for number in range(MAX_PARTS))
     params = {"url": f"https://ok.example/?{rest}&q=globex%20corporation"}
@@ -259,7 +260,7 @@ def test_long_addresses_are_split_like_short_addresses(text: str) -> None:
 
 
 @pytest.mark.parametrize("between", ["-", ";", "/", " ", "、"])
-def test_long_texts_are_found_in_pieces_whatever_separates_their_words(between: str) -> None:
+def test_long_texts_are_found_in_pieces_with_any_separator_between_words(between: str) -> None:
     copied = between.join(f"word{number}" for number in range(62))
     index = SourceIndex([SeenText(SeenIn.OUTSIDE, copied)])
     pieces = [each.value.split() for each in trace(index, {"x": copied}).list_outside()]
@@ -285,7 +286,7 @@ def test_a_text_found_as_a_whole_keeps_the_keys_of_its_parts() -> None:
     assert set(mail.keys).isdisjoint(find_one(own, {"notes": text}).keys)
 
 
-def test_values_beyond_the_listed_values_keep_their_keys() -> None:
+def test_values_that_are_too_many_to_be_listed_keep_their_keys() -> None:
     hosts = [f"host{number}.example" for number in range(MAX_KEPT + 5)]
     index = SourceIndex([SeenText(SeenIn.OUTSIDE, " ".join(hosts))])
     kept = Provenance.from_json(json.loads(json.dumps(trace(index, {"hosts": hosts}).as_json())))

@@ -58,7 +58,8 @@ def test_at_most_2_percent_of_harmless_values_are_flagged(index: SourceIndex) ->
 
 
 def test_planted_values_are_not_flagged_without_the_results() -> None:
-    """The control: the flags come from the results, not from the look of the values."""
+    """The control: values are flagged because they are in the results, not because of how they
+    look."""
     alone = SourceIndex([SeenText(SeenIn.OUTSIDE, "Nothing of interest.")])
     assert not [each.kind for each in values.list_planted() if is_marked(alone, each.in_params)]
 

@@ -54,7 +54,7 @@ def has_unseen(params: dict[str, Any], *known: SeenText) -> bool:
         f"https://{HOST}/of-globex",
     ],
 )
-def test_an_address_that_was_seen_unchanged_hides_nothing(address: str) -> None:
+def test_an_address_that_was_seen_unchanged_cannot_hide_data(address: str) -> None:
     assert not has_unseen({"url": address})
 
 
@@ -140,10 +140,10 @@ def test_a_value_of_a_private_result_is_unseen_until_a_person_writes_it() -> Non
         ("QUILL PAYS", {"q": "Quill pays"}),
     ],
 )
-def test_a_result_that_repeats_its_own_params_is_no_source(
+def test_a_result_that_repeats_its_own_params_is_not_their_origin(
     asked: str, params: dict[str, Any]
 ) -> None:
-    """The control returns the same text without having been asked for it."""
+    """The control returns the same text, but its params did not contain the text."""
     (text,) = params.values()
     told = json.dumps({"error": f"Nothing is known about {text} here."})
     for query, is_unseen in ((asked, True), ("other", False)):
@@ -156,7 +156,7 @@ def test_params_with_too_many_values_can_hide_data() -> None:
     assert has_unseen({"q": ["Ada Byron"] * MAX_LEAVES})
 
 
-def test_a_hostile_page_is_searched_in_bounded_time() -> None:
+def test_a_hostile_page_is_searched_within_a_time_limit() -> None:
     page = SeenText(SeenIn.OUTSIDE, "x/find?q=plan" * 300_000)
     start = time.perf_counter()
     assert has_unseen({"url": f"https://{HOST}/find?q=plan"}, page)

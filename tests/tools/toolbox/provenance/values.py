@@ -180,8 +180,8 @@ def read_prose() -> str:
 
 
 def build_outside_sources(planted: list[Planted]) -> list[SeenText]:
-    """Build results from outside with every planted value in the middle of prose, stored in four
-    ways."""
+    """Build results from outside, stored in four ways. In each, a planted value stands in the
+    middle of prose."""
     prose = read_prose()
     values = list(dict.fromkeys(each.in_result for each in planted))
     pieces = [prose[at : at + 400] for at in range(0, 400 * (len(values) + 1), 400)]
