@@ -14,8 +14,8 @@ from django.db.models.functions import Now
 from agents.accounts import audit, installation
 from agents.accounts.models import ApiToken, Invitation, Organization, PasswordReset
 from agents.approval_rules.models import Deputy
-from agents.approvals.models import Claim
 from agents.approvals.current_calls import replace_unstarted_card
+from agents.approvals.models import Claim
 from agents.gateway.models import AgentKey, SigningKey
 from agents.notices.deliveries import drop_all
 from agents.platform.models import Installation

@@ -16,8 +16,8 @@ FULL_WIDTH = "FULLWIDTH"
 def is_mixed_host(host: str, languages: Collection[str] = ()) -> bool:
     """Return True if the host mixes letters of several scripts.
 
-    A label that is wholly in the script of one of the languages, as in `例え.jp`, is ordinary unless
-    it passes for a Latin label.
+    A label that is wholly in the script of one of the languages, as in `例え.jp`, is ordinary
+    unless it passes for a Latin label.
 
     Args:
         languages: codes of the languages in which such hosts are ordinarily written, e.g. `ja`.
