@@ -204,7 +204,7 @@ class VoteRight:
 
     def refuse_unseen(self, seen: str | None) -> None:
         """Raise ApprovalsChanged if the card's approvals are no longer those that the person saw;
-        `seen` None skips the check."""
+        if `seen` is None, nothing is checked."""
         current = self.standing.seen if self.standing else ""
         if seen is not None and seen != current:
             by, needs = (

@@ -74,11 +74,11 @@ def survey_keys() -> KeySurvey:
 
 
 def rotate_keys() -> RotationReport:
-    """Encrypt all values that were encrypted with an older key again with the first key, in
-    batches.
+    """Re-encrypt, in batches and with the first key, all values that were encrypted with an older
+    key.
 
     A value that somebody changes at the same time is skipped, so repeat this until no value is
-    renewed.
+    re-encrypted.
     """
     renewed = current = 0
     unreadable: list[EncryptedValue] = []

@@ -60,7 +60,7 @@ def open_socket(url: str, path: str, headers: dict[str, str], **options: Any) ->
 
 
 class ApiClient:
-    """REST calls and sockets of one person, by API token."""
+    """One person's REST calls and sockets, authenticated with an API token."""
 
     def __init__(self, url: str, token: str) -> None:
         self.url = url

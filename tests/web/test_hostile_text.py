@@ -43,7 +43,7 @@ def test_a_long_text_of_any_kind_is_rendered_quickly(piece: str) -> None:
         assert time.process_time() - began < SECONDS, show.__name__
 
 
-def test_a_mixed_host_is_flagged_in_any_position() -> None:
+def test_a_host_of_mixed_alphabets_is_flagged_in_any_position() -> None:
     for host in (
         "g\u043e\u043egle.com.",
         "...\u0430cme.com",

@@ -47,7 +47,7 @@ class TestTheCatalog:
         for other in (f"/search/?q={SEARCH}", f"/employees/{world.employee.pk}/"):
             assert f'href="/tools/{SEARCH}@1.0/"' in read_page(world.client("operator"), other)
 
-    def test_tries_the_version_to_which_the_employee_is_pinned(
+    def test_runs_a_trial_with_the_version_to_which_the_employee_is_pinned(
         self,
         world: World,
         toolbox: Toolbox,  # noqa: F811

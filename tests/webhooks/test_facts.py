@@ -80,7 +80,7 @@ class TestKindsOfFacts:
         )
 
     @pytest.mark.parametrize("sends_values", [False, True])
-    def test_name_the_marks_of_an_opened_card(
+    def test_include_the_marks_of_a_new_card(
         self, workshop: Workshop, receiver: Receiver, sends_values: bool
     ) -> None:
         add_webhook(workshop, receiver, kinds=["card.opened"], sends_values=sends_values)

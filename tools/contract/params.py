@@ -185,8 +185,8 @@ def _build_unknown(name: str, known: list[str]) -> ToolError:
 def _locate(
     model: type[BaseModel], place: tuple[int | str, ...]
 ) -> tuple[list[str], FieldInfo | None]:
-    """Return the path of a fault in the names that the caller used, and the innermost field on that
-    path.
+    """Return the path of a fault, spelled with the names that the caller used, and the innermost
+    field on that path.
 
     Pydantic's own path also contains the union members that it tried, which are not params.
     """

@@ -51,7 +51,7 @@ def normalize_result(
 ) -> ToolResult:
     """Turn the returned value into a result of plain JSON, detached from the tool's own objects.
 
-    A text becomes a result with its first line as the summary and the text as Markdown; a text that
+    A string becomes a result with its first line as the summary and all of it as Markdown; one that
     starts with `TOOL ERROR:` is a failure. Any other value is the data of a result. NUL characters
     and lone surrogates, which no database stores, become U+FFFD.
 
@@ -64,8 +64,9 @@ def normalize_result(
     Raises:
         ToolError: LIMIT_EXCEEDED if the result of a read is too large. TOOL_EXECUTION_FAILED, with
             the place of the fault, if it is not JSON or does not match the tool's `Output`; or if
-            nobody can know whether the tool succeeded. OPERATION_FAILED, definitely, if a
-            transactional tool's result cannot be read, because its effect is rolled back.
+            nobody can know whether the tool succeeded. OPERATION_FAILED if a transactional
+            tool's result cannot be read; this failure is certain, because the effect is rolled
+            back.
     """
     reader = _ResultReader(tool, level or tool.level)
     result = reader.find_result(returned)

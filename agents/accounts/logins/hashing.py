@@ -37,7 +37,7 @@ class ThreadLimit:
         """Wait for a slot and hold it during the block.
 
         Raises:
-            TooBusy: too many threads wait already, or the wait took too long.
+            TooBusy: too many threads are already waiting, or the wait took too long.
         """
         if not self._inside_or_waiting.acquire(blocking=False):
             raise TooBusy

@@ -204,7 +204,8 @@ def load_marks_of(rows: QuerySet[Approval]) -> dict[int, tuple[Mark, ...]]:
 
 def load_call_marks(calls: Collection[ToolCall]) -> dict[int, tuple[Mark, ...]]:
     """Find the marks of tool calls, by call id: the marks of the call's newest card or, for a call
-    without a card, the marks of its params. Params that a person has replaced are checked, too."""
+    without a card, the marks of its params. If a person has replaced
+    the params, the original ones are checked, too."""
     rows = Approval.objects.filter(tool_call__in=[call.pk for call in calls])
     approvals = select_for_marks(rows.filter(kind=ApprovalKind.APPROVAL)).order_by("sequence")
     newest = {card.tool_call_id: card for card in approvals} if calls else {}

@@ -185,8 +185,8 @@ def _find_known(organization_id: int, contacts: Collection[Contact]) -> set[str]
 
 
 def _load_approved(organization_id: int) -> dict[int, _ApprovedCard]:
-    """Load the newest approved cards, by id, with one query, and with another query for texts that
-    are not cached."""
+    """Load the newest approved cards, by id, in one query, and in a second one the texts that are
+    not cached."""
     used = Approval.objects.filter(organization_id=organization_id, status__in=APPROVED_STATES)
     newest = used.order_by("-pk").values_list("pk", "digest")[:MAX_EARLIER]
     digests = dict(newest)

@@ -67,7 +67,7 @@ class CallTerms:
         may_suspend: True if the call may wait for a person or a colleague.
         approved: the effect that was approved, for a write.
         may_begin: called right before the tool begins; returns False if it must not begin.
-        on_late: called with the result of a call that ends after it was given up.
+        on_late: called with the result of a call that ends after it was abandoned.
     """
 
     depth: int = 0

@@ -119,7 +119,7 @@ def _count_common(old: list[str], new: list[str]) -> tuple[int, int]:
 def _compare(
     old: list[str], new: list[str], start: int, end: int
 ) -> Iterator[tuple[str, int, int, int, int]]:
-    """Yield the change of each block of lines, as `SequenceMatcher.get_opcodes` does."""
+    """Yield the change to each block of lines, as `SequenceMatcher.get_opcodes` does."""
     old_end, new_end = len(old) - end, len(new) - end
     if start:
         yield "equal", 0, start, 0, start

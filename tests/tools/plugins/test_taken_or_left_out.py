@@ -164,6 +164,6 @@ def test_a_started_source_stays_unchanged_until_its_shutdown() -> None:
     assert [tool.id for tool in source.tools()] == [tool.id for tool in before]
 
 
-def test_only_plugins_that_the_settings_list_are_imported(installed: Path) -> None:
+def test_only_plugins_listed_in_the_settings_are_imported(installed: Path) -> None:
     sources, broken = start_plugins([])
     assert (sources, broken) == ([], [])

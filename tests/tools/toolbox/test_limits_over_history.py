@@ -244,7 +244,7 @@ def test_only_limits_that_the_verdict_found_exceeded_are_listed_as_exceeded() ->
     assert list_exceeded(conditions, {"amount": 1}, {}) == []
 
 
-# A second, slow implementation of the limits, written only from their sentences
+# A second, slow implementation of the limits, written only from the sentences that describe them
 
 SECONDS = {"minute": 60, "hour": 3_600, "day": 86_400}
 Kind = Literal["count", "sum"]

@@ -330,7 +330,7 @@ def _spell_addresses() -> Iterator[Spelling]:
         yield build("inside", url, host, applies=False, holds=True)
 
 
-# Names: rule, limit and grant name the param `amount`.
+# Names: the rule, the limit and the grant all refer to the param `amount`.
 
 NAMES = (
     "Amount",
