@@ -120,7 +120,7 @@ def name_employee(employee_id: int) -> str:
 def select_decisions(organization_id: int) -> QuerySet[Approval]:
     """Select the cards of an organization that people have decided.
 
-    This is the only place that defines which decisions are made by people. An approval by a
+    For figures and suggestions, this defines which decisions are made by people. An approval by a
     standing grant names the grant's creator, but is not the creator's decision.
     """
     decided = {

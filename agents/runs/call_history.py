@@ -110,8 +110,8 @@ class EmployeeCalls:
 
     def has_approved_read(self, tool: str, hosts: frozenset[str]) -> bool:
         """Return True if a person approved calls of this tool in this run that sent unseen text to
-        each of these hosts. If there are no hosts, one approved call that named no host is
-        enough."""
+        each of these hosts. If there are no hosts, one approved call that sent some
+        without naming a host is enough."""
         approved = self._of_organization(tool).filter(
             run_id=self.run.pk,
             approvals__status__in=APPROVED_STATES,

@@ -241,7 +241,12 @@ def end(ended: Ended) -> None:
 
 
 def find_warnings(asking: AskingCard) -> tuple[str, ...]:
-    """Find the labels of the marks because of which only a person can decide the card.
+    """Find the labels of the card's marks because of which only a person can decide it."""
+    return tuple(mark.label for mark in find_stopping_marks(asking))
+
+
+def find_stopping_marks(asking: AskingCard) -> tuple[Mark, ...]:
+    """Find the card's marks because of which only a person can decide it.
 
     If a standing grant has approved it, values whose origin or meaning this grant fixes need no
     mark.
@@ -255,7 +260,7 @@ def find_warnings(asking: AskingCard) -> tuple[str, ...]:
     for row, terms in _read_terms(rows.select_related("organization")):
         call = build_call(asking, row.organization)
         marks = _drop_fixed(marks, read_card(card).meanings, call, terms)
-    return tuple(mark.label for mark in marks)
+    return marks
 
 
 def _find_marks(asking: AskingCard) -> tuple[Mark, ...]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+from agents.approvals.warnings.marks import name_marks
 from agents.employees.models import Grant
 from agents.employees.toolboxes import load_toolbox
 from agents.platform.refusals import Invalid
@@ -18,7 +19,7 @@ from agents.standing_grants.preapprovals import (
     OF_VALUES,
     build_call,
     find_default_nulls,
-    find_warnings,
+    find_stopping_marks,
 )
 from agents.standing_grants.result_fields import check_sources
 from tools.contract import Level, Tool
@@ -135,8 +136,8 @@ def find_need_of_decision(card: Approval, run: Run) -> Objection | None:
     asking = AskingCard(card, run, tool, read_causes(card.tool_call.judgment))
     if need := find_need_of_person(build_call(asking, card.organization)):
         return Objection(f"{need.why[:1].upper()}{need.why[1:]}.")
-    warnings = [each for each in find_warnings(asking) if each not in OF_VALUES]
-    return Objection(f"This card carries a warning: {', '.join(warnings)}.") if warnings else None
+    marks = [mark for mark in find_stopping_marks(asking) if mark.kind not in OF_VALUES]
+    return Objection(f"This card carries a warning: {name_marks(marks)}.") if marks else None
 
 
 def read_causes(judgment: Mapping[str, Any] | None) -> tuple[Cause, ...]:

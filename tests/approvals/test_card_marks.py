@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from agents.approvals.warnings.card_marks import load_marks
-from agents.approvals.warnings.marks import MARK_LABELS, Mark
+from agents.approvals.warnings.marks import MARK_LABELS, MEANINGS, SIGNS, Mark, build_marks
 from agents.runs.models import Approval, ApprovalStatus, ToolCall
 from tests.features import feature
 from tests.world import World, change, post, problem
@@ -185,3 +185,12 @@ class TestApprovalsOverRest:
         self, world: World, seen: Sequence[str]
     ) -> None:
         assert approve_in_bulk(world, world.destructive_card(), seen_marks=seen)["status"] == 422
+
+
+def test_marks_are_built_in_the_order_of_their_labels_and_never_left_out_silently() -> None:
+    kinds = list(MARK_LABELS)
+    assert kinds[: len(SIGNS | MEANINGS)] == [kind for kind in kinds if kind in SIGNS | MEANINGS]
+    found = {kind: ["detail"] for kind in reversed(kinds)}
+    assert [mark.kind for mark in build_marks(found)] == kinds
+    with pytest.raises(KeyError):
+        build_marks({"unknown": ["detail"]})

@@ -144,7 +144,7 @@ def decide(world: World, card: Approval, **more: Any) -> DecisionOutcome:
     return outcome
 
 
-def find_reasons(world: World, *cards: Approval) -> dict[int, tuple[Mark, ...]]:
+def find_individual_marks(world: World, *cards: Approval) -> dict[int, tuple[Mark, ...]]:
     columns = [
         WaitingCard(card.pk, card.level, card.digest, card.tool_call.created_at) for card in cards
     ]
@@ -191,14 +191,14 @@ def test_a_changed_file_cannot_be_approved_in_bulk(world: World) -> None:
     list cannot show that the file has changed."""
     changed = write_changed_file(world)
     same = world.card(tool="files.write", params={"path": "b.md", "text": "new"})
-    assert find_reasons(world, changed, same) == {}
+    assert find_individual_marks(world, changed, same) == {}
     assert [decide(world, card).status for card in (changed, same)] == [422, 200]
     assert decide(world, changed).detail.endswith(": Cannot run as shown")
 
 
 def test_a_similar_record_in_another_organization_is_not_a_reason(world: World) -> None:
     Record.objects.create(organization=world.globex, name="Acrne Corp")
-    assert find_reasons(world, world.card()) == {}
+    assert find_individual_marks(world, world.card()) == {}
 
 
 def test_a_card_of_another_organization_is_not_found(world: World) -> None:
@@ -226,7 +226,7 @@ def test_the_number_of_queries_is_independent_of_the_number_of_cards(world: Worl
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            find_reasons(world, *some)
+            find_individual_marks(world, *some)
         return [query["sql"] for query in queries]
 
     cards = list(Approval.objects.select_related("tool_call").order_by("pk"))

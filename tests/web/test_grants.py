@@ -14,6 +14,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from agents.accounts.membership import issue_token
+from agents.approvals.warnings.card_marks import load_marks
+from agents.approvals.warnings.marks import EMPTIED
 from agents.runs.models import Approval, ApprovalStatus
 from agents.standing_grants.making import list_grants
 from agents.standing_grants.models import StandingGrant
@@ -22,6 +24,7 @@ from agents.web.views import pages
 from tests.features import feature
 from tests.web.granting import answer, decide, read_inputs, read_page, waiting_card
 from tests.world import UPDATE, World, change, post
+from tools.office.records.models import Record
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
@@ -270,6 +273,13 @@ def test_a_card_that_no_grant_can_approve_says_why(world: World) -> None:
     response = client.get(f"/grants/new/?card={card.pk}")
     assert response.status_code == 409
     assert "A person decides every destructive call." in response.content.decode()
+
+
+def test_a_card_with_a_mark_that_a_condition_can_settle_becomes_a_grant(world: World) -> None:
+    Record.objects.filter(pk=world.records[0].pk).update(phone="+1 555 0100")
+    card = waiting_card(world, **change(world.records[0], ""))
+    assert [mark.kind for mark in load_marks([card])[card.pk]] == [EMPTIED]
+    assert world.client("approver").get(f"/grants/new/?card={card.pk}").status_code == 200
 
 
 def test_an_approver_can_revoke_and_a_viewer_can_only_read(world: World) -> None:

@@ -22,7 +22,7 @@ from tools.office.records.changes import (
 from tools.office.records.models import Record
 
 
-def find_card_warnings(text: str) -> list[tuple[str, str]]:
+def find_odd_words(text: str) -> list[tuple[str, str]]:
     """Return the suspicious words with their suspicious letters."""
     return [
         (text[part.start : part.end], "".join(sorted(part.letters)))
@@ -47,7 +47,7 @@ def find_card_warnings(text: str) -> list[tuple[str, str]]:
     ],
 )
 def test_a_word_of_two_alphabets_is_flagged(text: str, odd: list[tuple[str, str]]) -> None:
-    assert find_card_warnings(text) == odd
+    assert find_odd_words(text) == odd
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_word_of_two_alphabets_is_flagged(text: str, odd: list[tuple[str, str]
     ],
 )
 def test_honest_text_in_several_languages_is_not_flagged(text: str) -> None:
-    assert find_card_warnings(text) == []
+    assert find_odd_words(text) == []
     assert "mixed" not in render_text(text)
     assert flag_odd_letters(text) == text
 

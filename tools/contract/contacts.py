@@ -29,7 +29,12 @@ from tools.contract.param_words import (
     NamedThing,
     split_name,
 )
-from tools.contract.spelled_addresses import decode_escapes, has_false_separator, list_readings
+from tools.contract.spelled_addresses import (
+    decode_escapes,
+    has_false_separator,
+    list_readings,
+    replace_punctuation,
+)
 
 HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE, PHONE = (
     "host",
@@ -48,7 +53,9 @@ MAX_LABEL = 63
 PUNYCODE = "xn--"
 
 _EMAIL = re.compile(r"(?<![\w.+'-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
-_AUTHORITY = r"((?:(?!\]\([^\s@)]{0,40}[/#?]|\]\[)[^\s/?#<>\"'\\])+)"
+_AUTHORITY = (
+    r"((?:(?!\]\([^\s@)]{0,40}[/#?]|\]\[[^\[\]\s@]{0,100}\](?![^\s/]{0,400}@))[^\s/?#<>\"'\\])+)"
+)
 """The part of an address after its slashes. If the text of a Markdown link looks like an address,
 the part ends before `](` or `][`."""
 _URL = re.compile(rf"\b[a-z][a-z0-9+.-]{{1,20}}:[/\\]{{2,}}{_AUTHORITY}", re.IGNORECASE)
@@ -99,19 +106,25 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 """A link in Markdown or HTML: its text and its address."""
-_REFERENCE = re.compile(r"\[([^\[\]]{1,400})\]\[([^\[\]]{0,100})\]")
-_DEFINITION = re.compile(r"^ {0,3}\[([^\[\]]{1,100})\]:\s{0,9}<?([^\s>]+)", re.MULTILINE)
-"""A Markdown link that refers to an address by name, and the definition of this address."""
+_REFERENCE = re.compile(r"\[([^\[\]]{1,400})\](?:\[([^\[\]]{0,100})\])?(?![\[(:])")
+"""A Markdown link that refers to an address by name: `[words][name]`, `[name][]`, `[name]`."""
+_DEFINITION = re.compile(r"^ {0,3}\[([^\[\]]{1,100})\]:\s{0,9}<?([^\s>]{1,2000})", re.MULTILINE)
+"""The definition of such an address: `[name]: https://acme.com`."""
+_FILE_ENDINGS = frozenset(
+    ["cc", "in", "md", "ml", "mov", "pl", "ps", "pub", "py", "rs", "sh", "so", "tf", "zip"]
+)
+"""Endings of hosts that are also common endings of files."""
 _TWO_READINGS = re.compile(
-    r"\b[a-z][a-z0-9+.-]{1,20}:[/\\]{2,}[^\s/?#@\\\"'<>]{1,400}"
+    r"\b(?!file:)[a-z][a-z0-9+.-]{1,20}:[/\\]{2,}[^\s/?#@\\\"'<>]{1,400}"
     r"(?:\\[^\s/]{0,400}|[?#][^\s/=&]{0,400})@[\w.-]{1,400}",
     re.IGNORECASE,
 )
 """A web address with an `@` after a sign that ends the host only in some programs."""
 _TWO_AT_SIGNS = re.compile(
-    r"(?<![\w.+'@/-])[\w.+'-]{1,64}@((?:[\w-]{1,63}\.){1,10}[a-z]{2,63})@((?:[\w-]{1,63}\.){1,10}[a-z]{2,63})",
+    r"(?<![\w.+'@/-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[a-z]{2,63}@(?:[\w-]{1,63}\.){1,10}[a-z]{2,63}",
     re.IGNORECASE,
 )
+"""An email address with two hosts."""
 _WWW = re.compile(r"(?<![\w./@-])www\.(?=\w)", re.IGNORECASE)
 _PLAIN_IPV4 = 4
 _HIGHEST_BYTE = 255
@@ -313,8 +326,12 @@ def find_false_addresses(text: str) -> Iterator[str]:
             yield f"{quote_excerpt(found[0])} has two hosts"
     yield from _find_false_links(text)
     readings = list(list_readings(text))
-    known = set(_list_places(text)) if len(readings) > 1 else set()
-    for place in dict.fromkeys(place for each in readings[1:] for place in _list_places(each)):
+    known = set(_read_hosts(frozenset(), text)) if len(readings) > 1 else set()
+    spelled = [host for each in readings[1:] for host in _read_hosts(frozenset(), each)]
+    if not text.isascii():
+        known.update(map(str.lower, _EMAIL.findall(text)))
+        spelled += map(str.lower, _EMAIL.findall(replace_punctuation(text)))
+    for place in dict.fromkeys(spelled):
         if place not in known:
             yield f"{quote_excerpt(place)} is spelled in another way"
     for host in _read_hosts(frozenset(), text):
@@ -340,36 +357,43 @@ def _describe_disguise(authority: str) -> str:
     return ""
 
 
-def _list_places(text: str) -> Iterator[str]:
-    """Yield the email addresses in a text, and the hosts outside them."""
-    emails = [found.lower() for found in _EMAIL.findall(text)] if "@" in text else []
-    yield from emails
-    of_emails = {email.rpartition("@")[2] for email in emails}
-    yield from (host for host in _read_hosts(frozenset(), text) if host not in of_emails)
-
-
 def _find_false_links(text: str) -> Iterator[str]:
     """Explain each link in Markdown or HTML whose words are an address at another host."""
-    for words, target in _list_links(text):
-        named = _find_authorities(_WWW.sub(r"//\g<0>", words))
-        shown = [find_opened_host(one).removeprefix("www.") for one in named]
-        bare = words.strip().lower()
-        if not shown and _HOST_VALUE.fullmatch(bare) and bare.rpartition(".")[2] in ENDINGS:
-            # The name of a file can end like a host, as README.md does, and is often linked.
-            shown = [] if bare in target.lower() else [bare]
-        opened = [find_opened_host(one) for one in _find_authorities(target)]
-        if shown and opened and not f".{opened[0]}".endswith(f".{shown[0]}"):
-            yield f"{quote_excerpt(shown[0])} leads to {quote_excerpt(opened[0])}"
+    for words, target in dict.fromkeys(_list_links(text)):
+        shown = _find_shown_host(words, target)
+        authority = next(_find_authorities(target), "") if shown else ""
+        opened = find_opened_host(authority)
+        if opened and not f".{opened}".endswith(f".{shown}"):
+            yield f"{quote_excerpt(shown)} leads to {quote_excerpt(opened)}"
 
 
 def _list_links(text: str) -> Iterator[tuple[str, str]]:
     """Yield the words and the address of each link in Markdown or HTML."""
     for found in _LINK.finditer(text):
         yield (found[1], found[2]) if found[2] else (found[4], found[3])
-    if "][" in text:
-        addresses = {name.casefold(): address for name, address in _DEFINITION.findall(text)}
-        for found in _REFERENCE.finditer(text):
-            yield found[1], addresses.get((found[2] or found[1]).casefold(), "")
+    addresses: dict[str, str] = {}
+    for found in _DEFINITION.finditer(text) if "]:" in text else ():
+        addresses.setdefault(_fold_label(found[1]), found[2])
+    for found in _REFERENCE.finditer(text) if addresses else ():
+        yield found[1], addresses.get(_fold_label(found[2] or found[1]), "")
+
+
+def _fold_label(label: str) -> str:
+    return " ".join(label.split()).casefold()
+
+
+def _find_shown_host(words: str, target: str) -> str:
+    """Find the host that the words of a link name; empty for a file that has the same name in the
+    link's address."""
+    authority = next(_find_authorities(_WWW.sub(r"//\g<0>", words)), "")
+    if authority:
+        return find_opened_host(authority).removeprefix("www.")
+    bare = words.strip().lower()
+    ending = bare.rpartition(".")[2]
+    if ending not in ENDINGS or not _HOST_VALUE.fullmatch(bare):
+        return ""
+    is_file = ending in _FILE_ENDINGS and re.split("[?#]", target.lower())[0].endswith(f"/{bare}")
+    return "" if is_file else bare
 
 
 def _is_plain_ipv4(host: str) -> bool:

@@ -212,8 +212,7 @@ def _split(kind: str, value: str) -> tuple[str, str]:
 
 
 def _compare(kind: str, value: str, other: str) -> str:
-    """Describe how a contact differs from another by one character; empty if the difference is not
-    exactly one character."""
+    """Describe how a contact resembles another; empty if it does not."""
     if kind == RECIPIENT:
         return ONE_APART if is_one_letter_apart(value, other) else ""
     text, near = _split(kind, value)[1], _split(kind, other)[1]

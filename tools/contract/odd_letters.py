@@ -79,8 +79,8 @@ FEWEST_OF_A_SENTENCE = 4
 """The minimum number of letters in a sentence: a shorter text that begins right to left is not
 treated as a sentence."""
 SHORTEST_IMITATION = 5
-"""The minimum number of letters of a word in lower case that is odd because each of its letters has
-a Latin twin. In other alphabets, shorter words of such letters are common."""
+"""The minimum number of letters of a word that is odd, without being all in capitals, because each
+of its letters has a Latin twin. In other alphabets, shorter words of such letters are common."""
 LEFTWARD_SCRIPTS = frozenset({ARABIC, "HEBREW", "THAANA"})
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
 
@@ -183,7 +183,7 @@ def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
         for word in plain
     ]
     may_pass = any(LATIN in _list_alphabets(word) for word in plain) or (
-        scripts.isdisjoint(alphabets_of_text) and _is_code_in_disguise(text, plain)
+        scripts.isdisjoint(alphabets_of_text) and _imitates_latin(text, plain)
     )
     honest = _list_honest_words(plain, passing)
     for place, (start, end, word) in enumerate(words):
@@ -203,7 +203,7 @@ def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
             yield OddPart(start, end, letters, MIXED)
 
 
-def _is_code_in_disguise(text: str, words: Sequence[str]) -> bool:
+def _imitates_latin(text: str, words: Sequence[str]) -> bool:
     """Return True if a text without Latin letters reads as a Latin name in capitals, as a Latin
     word with a number, or as a longer Latin word."""
     return (

@@ -52,7 +52,8 @@ class EarlierCalls(Protocol):
 
     def has_approved_read(self, tool: str, hosts: frozenset[str]) -> bool:
         """Return True if a person approved, in this run, calls of this tool that sent unseen text
-        to each of these hosts or, if `hosts` is empty, a call that did not name any host."""
+        to each of these hosts or, if `hosts` is empty, a call that sent some
+        without naming a host."""
 
 
 class ToolHistory(Protocol):

@@ -42,6 +42,7 @@ MARK_LABELS = {
     ODD: "Unlike the others",
 }
 """The labels of all marks, by kind, in the order in which a card has them."""
+_ORDER = {kind: place for place, kind in enumerate(MARK_LABELS)}
 SIGNS = frozenset({HIDDEN, SPACES, ALPHABETS, LETTERS, ADDRESS, LIKENESS, IMITATION, NAME})
 """Signs of deception."""
 MEANINGS = frozenset({UNLIMITED, EMPTIED, CREDENTIAL, TWICE})
@@ -89,11 +90,13 @@ def build_mark(kind: str, *details: str) -> Mark:
 
 def build_marks(found: Mapping[str, Collection[str]]) -> tuple[Mark, ...]:
     """Build a mark for each kind that has details, in the order of `MARK_LABELS`."""
-    return tuple(build_mark(kind, *found[kind]) for kind in MARK_LABELS if found.get(kind))
+    kinds = sorted((kind for kind in found if found[kind]), key=_ORDER.__getitem__)
+    return tuple(build_mark(kind, *found[kind]) for kind in kinds)
 
 
 def add_details(marks: Iterable[Mark], more: Mapping[str, Collection[str]]) -> tuple[Mark, ...]:
-    """Add details, which are given by kind, to marks that have a detail."""
+    """Add details, by kind, to marks, each of which has a detail already. A kind without a mark
+    gets one."""
     found = {mark.kind: [mark.detail] for mark in marks}
     for kind, details in more.items():
         found.setdefault(kind, []).extend(details)

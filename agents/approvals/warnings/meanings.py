@@ -50,7 +50,7 @@ class Meaning:
     """A value with a meaning that the approver must see.
 
     Attributes:
-        kind: one of `MEANINGS`.
+        kind: one of `marks.MEANINGS`.
         detail: the place of the value, and the value itself unless it is a credential.
         paths: the paths of the params, or of a target's fields, that have the value.
         is_in_params: True if conditions on these params can fix the value.

@@ -76,7 +76,7 @@ class Approval(models.Model):
         broke_glass: True if an admin approved the card alone in an emergency, although approval
             rules needed other people.
         shown_marks: the marks on the card when a person decided it or when it expired; see
-            `agents.approvals.warnings.card_marks.Mark`. The card of an unknown outcome has the same
+            `agents.approvals.warnings.marks.Mark`. The card of an unknown outcome has the same
             marks as the decided card. None for other cards.
         start_after: the end of the grace period, until which the decision can be undone.
         valid_until: the time by which an approved call must start; None while it waits for

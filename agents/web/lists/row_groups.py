@@ -90,8 +90,8 @@ class InboxRow:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The labels of the marks, but the level and the need to open the card are shown in other
-        ways."""
+        """The labels of the marks except the level and the need to open the card, which are shown
+        in other ways."""
         return tuple(mark.label for mark in self.marks if mark.kind not in (FOLDED, DESTRUCTIVE))
 
     @property

@@ -220,6 +220,13 @@ def test_the_opened_host_is_the_one_that_a_browser_opens(authority: str, host: s
         ("[acme.com](https://evil.net)", "“acme.com” leads to “evil.net”"),
         ("[https://acme.com][1]\n\n[1]: https://evil.net", "“acme.com” leads to “evil.net”"),
         ("[acme.com][]\n\n[Acme.com]: <//evil.net>", "“acme.com” leads to “evil.net”"),
+        ("[https://acme.com]\n\n[https://acme.com]: //evil.net", "“acme.com” leads to “evil.net”"),
+        (
+            "[acme.com][1]\n\n[1]: https://evil.net\n[1]: https://acme.com",
+            "“acme.com” leads to “evil.net”",
+        ),
+        ("[acme.com](https://evil.net/acme.com)", "“acme.com” leads to “evil.net”"),
+        ("https://acme.com][@evil.net/", "leads to “evil.net”, not to “acme.com][”"),
         ("ann@acme.com@evil.net", "“ann@acme.com@evil.net” has two hosts"),
         ("ann＠acme．com", "“ann@acme.com” is spelled in another way"),
         (
@@ -244,7 +251,8 @@ def test_a_misleading_address_is_explained(text: str, reason: str) -> None:
 def test_an_honest_address_does_not_need_an_explanation() -> None:
     text = (
         "See https://acme.com/a?b=1 and acme.com, 1.2.3.4, my-org-name.github.io, org.apache.tools, "
-        "https://acme.com?to=a@acme.com, https://acme.com/@ann, ssh ann@acme.com, @ann@acme.com."
+        "https://acme.com?to=a@acme.com, https://acme.com/x?to=ann%40acme.com, https://acme.com/@ann, "
+        "ssh ann@acme.com, @ann@acme.com."
     )
     assert list(find_false_addresses(text)) == []
 
@@ -258,6 +266,8 @@ def test_an_honest_address_does_not_need_an_explanation() -> None:
         "[acme.com](https://docs.acme.com/x)",
         "[acme][1]\n\n[1]: https://evil.net",
         "[acme.com][1], but no address",
+        "[acme.com][1]\n\n[1]: https://acme.com\n[1]: https://evil.net",
+        "see [acme.com] and [x]: https://evil.net",
         '<a href="https://acme.com/y">www.acme.com</a>',
         "\u8bf7\u770bhttps://acme.com\uff1f",
     ],

@@ -19,7 +19,7 @@ from tools.toolbox.provenance.parts import Leaf, Needle, Part, list_leaves
 from tools.toolbox.provenance.sightings import Provenance, SeenIn, Sighting
 
 MANY_VALUES = 60
-"""The minimum number of values for which it saves time to list the words of the results first."""
+"""With more values than this, it saves time to list the words of the results first."""
 MAX_STEPS = 200
 """The maximum number of occurrences of a word that are checked one by one; a hostile text can have
 a million."""
