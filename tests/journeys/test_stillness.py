@@ -137,9 +137,10 @@ def start_another(office: Office, task: str) -> Run:
     return run
 
 
-def play_a_gate_and_a_card(office: Office) -> None:
+def play_a_gate_and_a_card(office: Office, name: str = "Acme Corp") -> None:
     office.recorder.hold("one")
-    changed = {"record_id": str(office.workshop.record().pk), "changes": {"status": "inactive"}}
+    record = office.workshop.record(name=name)
+    changed = {"record_id": str(record.pk), "changes": {"status": "inactive"}}
     office.workshop.play(
         asking(call("probe.gate", name="one"), call("data.updateRecord", **changed))
     )
@@ -155,9 +156,10 @@ def test_new_runs_and_cards_do_not_shift_the_start_page(
     page = watch_shifts(visitor, width, height)
     page.goto("/")
     rows, cards = page.locator("#at-work .run-row"), page.locator("#waiting .waiting-card")
-    expect(rows).to_have_count(1)
     for shown in (rows, cards):
+        expect(shown).to_have_count(1)
         shown.evaluate_all(MARK)
+    play_a_gate_and_a_card(office, "Harbor Cloud")  # a second card for the same record marks both
     start_another(office, "The second task")
     for shown in (rows, cards):
         expect(shown).to_have_count(2)
