@@ -282,6 +282,17 @@ def test_a_card_with_a_mark_that_a_condition_can_settle_becomes_a_grant(world: W
     assert world.client("approver").get(f"/grants/new/?card={card.pk}").status_code == 200
 
 
+@pytest.mark.parametrize(("name", "is_marked"), [("Acme", False), ("\u0410cme", True)])
+def test_a_listed_grant_names_the_marks_of_its_conditions(
+    world: World, name: str, is_marked: bool
+) -> None:
+    made = world.standing_grant()
+    made.conditions = [{"param": "changes.name", "rule": "equals", "value": name}]
+    made.save()
+    page = read_page(world.client("approver"), "/grants/")
+    assert ("Marked: Mixed alphabets" in page) == is_marked
+
+
 def test_an_approver_can_revoke_and_a_viewer_can_only_read(world: World) -> None:
     made = world.standing_grant()
     assert "Revoke" not in read_page(world.client("viewer"), "/grants/")

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from agents.accounts.models import Membership, Organization
 from agents.approvals.warnings.card_marks import load_marks_of
+from agents.approvals.warnings.card_reading import find_params_marks
 from agents.approvals.warnings.marks import Mark
 from agents.employees.models import Employee
 from agents.employees.toolboxes import load_toolbox
@@ -59,6 +60,7 @@ class ShownGrant:
     Attributes:
         used: the number of calls that it approved and that have started or may still start.
         state: the reason why it does not approve calls, in a few words; empty while it is in force.
+        marks: the marks that the values of its conditions need.
         latest: the newest cards that it approved, each with its marks.
         pause: the calls that it currently leaves to a person, although it is in force.
     """
@@ -68,6 +70,7 @@ class ShownGrant:
     used: int
     state: str
     terms: tuple[Term, ...]
+    marks: tuple[Mark, ...]
     latest: tuple[tuple[Approval, tuple[Mark, ...]], ...]
     pause: Pause | None = None
 
@@ -96,9 +99,18 @@ def describe_grants(
     for row in rows:
         tool = toolbox.get_defined_tool(row.tool, row.definition_hash)
         used = int(row.used)  # type: ignore[attr-defined]
-        terms = tuple(describe_terms(_list_params(row), _read_conditions(row.conditions)))
-        state = _describe_state(row, tool, used, now)
-        shown.append(ShownGrant(row, tool, used, state, terms, tuple(latest.get(row.pk, ()))))
+        conditions = _read_conditions(row.conditions)
+        shown.append(
+            ShownGrant(
+                row,
+                tool,
+                used,
+                _describe_state(row, tool, used, now),
+                terms=tuple(describe_terms(_list_params(row), conditions)),
+                marks=find_condition_marks(organization.pk, conditions),
+                latest=tuple(latest.get(row.pk, ())),
+            )
+        )
     pauses = find_pauses(organization, [each.grant for each in shown if not each.state])
     return [replace(each, pause=pauses.get(each.grant.pk)) for each in shown]
 
@@ -112,6 +124,12 @@ def describe_terms(params: Iterable[str], conditions: Iterable[Condition]) -> li
         *terms,
         *(Term(name, _ANYTHING) for name in params if name not in named),
     ]
+
+
+def find_condition_marks(organization_id: int, conditions: Iterable[Condition]) -> tuple[Mark, ...]:
+    """Find the marks that the values of conditions need, as values of a call would."""
+    values = [{each.param.rpartition(".")[2]: each.value} for each in conditions]
+    return find_params_marks(organization_id, values)
 
 
 def _describe_term(condition: Condition) -> Term:
@@ -168,6 +186,7 @@ def describe_suggestions(
                 Term(label_path(one.param), "", format_value(one.figure)) for one in each.denied
             ],
             "card": each.cards[0],
+            "marks": find_condition_marks(member.organization_id, each.proposal.conditions),
             "terms": [
                 replace(term, name=label_path(term.name))
                 for term in describe_terms(each.proposal.params, each.proposal.conditions)
