@@ -15,6 +15,9 @@ from playwright.sync_api import Browser, Route, ViewportSize
 
 from agents.runs.models import Approval
 
+SIZES: tuple[ViewportSize, ...] = ({"width": 1440, "height": 900}, {"width": 360, "height": 740})
+"""The windows of a reader: a desktop and a phone."""
+
 SITE = "http://gadget.test"
 SHOW = """async ([html, script]) => {
   const { prepareCards } = await import(script);

@@ -12,15 +12,16 @@ from agents.runs.models import Approval, ApprovalStatus
 from tests.deceptions.harmless import COUNT, make_harmless
 from tests.deceptions.planting import EFFECT, make_office, update
 from tests.deceptions.plants import PLANTS
-from tests.deceptions.reading_page import ReadingPage
+from tests.deceptions.reading_page import SIZES, ReadingPage
+from tests.deceptions.signs import Signs
 from tests.features import feature
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
 MAX_FALSE_WARNINGS = 0.02
-SIGNS = ("warning ", "obstacle similar", "obstacle stale", "obstacle same-target", "outliers")
-SIZES: tuple[ViewportSize, ...] = ({"width": 1440, "height": 900}, {"width": 360, "height": 740})
+ORDINARY = frozenset({"confirm", "emptied", "new-here"})
+"""Facts that honest cards have, too."""
 
 
 @pytest.fixture
@@ -61,12 +62,17 @@ def test_each_deception_is_visible_before_its_card_can_be_approved(
 
 def test_200_ordinary_cards_show_at_most_four_warnings(office: World) -> None:
     client = office.client("approver")
+
+    def find_signs(card: Approval) -> set[str]:
+        html = client.get(f"/approvals/{card.pk}/card/").content.decode()
+        Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.CANCELLED)
+        return {sign for sign in Signs(html).marks if sign not in ORDINARY}
+
+    assert find_signs(update(notes="\u0410cme")(office)), "a deceptive card shows a warning"
     false_warnings = []
     for card in make_harmless(office):
-        html = client.get(f"/approvals/{card.pk}/card/").content.decode()
-        found = [sign for sign in SIGNS if f'class="{sign}' in html]
+        found = find_signs(card)
         false_warnings += [f"{sign}: {card.sentence} {card.params}" for sign in found]
-        Approval.objects.filter(pk=card.pk).update(status=ApprovalStatus.CANCELLED)
     assert len(false_warnings) <= COUNT * MAX_FALSE_WARNINGS, "\n".join(false_warnings)
 
 

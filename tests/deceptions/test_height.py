@@ -9,12 +9,11 @@ import pytest
 from playwright.sync_api import Browser, ViewportSize
 
 from tests.deceptions.planting import Make, call, list_targets, make_office
-from tests.deceptions.reading_page import ReadingPage
+from tests.deceptions.reading_page import SIZES, ReadingPage
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
 
-SIZES: tuple[ViewportSize, ...] = ({"width": 1440, "height": 900}, {"width": 360, "height": 740})
 MAX_HEIGHT = 1_050
 """The maximum height, in pixels, of a card's values and everything above them, before anything is
 opened."""

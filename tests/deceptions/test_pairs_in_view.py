@@ -9,9 +9,8 @@ from playwright.sync_api import Browser, ViewportSize
 from tests.deceptions.pairing import Pair, make_pair_office, planted
 from tests.deceptions.pairs.corpus import PAIRS
 from tests.deceptions.pairs.unnoticed import NOT_YET, OUT_OF_REACH, OUT_OF_VIEW
-from tests.deceptions.reading_page import ReadingPage
+from tests.deceptions.reading_page import SIZES, ReadingPage
 from tests.deceptions.signs import QUOTES, Signs, find_protection
-from tests.deceptions.test_deceptions import SIZES
 from tests.world import World
 
 pytestmark = [pytest.mark.django_db, pytest.mark.once]
