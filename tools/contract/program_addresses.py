@@ -15,6 +15,7 @@ from tools.contract.named_hosts import is_address_name
 from tools.contract.outside_text import quote_excerpt
 from tools.contract.param_words import HOST_WORDS, split_name
 from tools.contract.spelled_addresses import list_readings
+from tools.contract.web_authorities import find_two_readings
 
 _OPENED = frozenset(["http", "https", "ftp", "ws", "wss", "mailto", "tel", "sms", "urn"])
 """Schemes without `//` that open pages, write to people, or name things."""
@@ -50,7 +51,7 @@ _DATA = re.compile(
 
 def find_programs(name: str, text: str) -> Iterator[str]:
     """Explain each address in a value that does not open a web page, and a host in disguised
-    numbers.
+    numbers or after spaces.
 
     Args:
         name: the name of the value's param or field, which may say that the value is an address.
@@ -60,6 +61,12 @@ def find_programs(name: str, text: str) -> Iterator[str]:
     if ":" not in text and "&" not in text and "%" not in text:
         return
     is_link = is_address_name(name) and not split_name(name) & _HOST_NAMES
+    if is_link and "@" in text:
+        hidden = find_two_readings(text, is_address=True).keys() - find_two_readings(text).keys()
+        yield from (
+            f"{quote_excerpt(each)} leads to different hosts in different programs"
+            for each in hidden
+        )
     found: dict[str, None] = {}
     for reading in list_readings(text):
         starts = [0] if is_link else []

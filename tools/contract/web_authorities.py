@@ -79,10 +79,17 @@ def _is_in_brackets(text: str, end: int) -> bool:
     return any(before.rfind(sign) > before.rfind(close) for sign, close in ("[]", "<>"))
 
 
-def find_two_readings(text: str) -> dict[str, str]:
+def find_two_readings(text: str, *, is_address: bool = False) -> dict[str, str]:
     """Find each address that leads to different hosts in different programs, and the host that is
-    easily overlooked."""
-    return dict(_list_two_readings(text))
+    easily overlooked.
+
+    Args:
+        is_address: True if the text must be one address, even if it contains spaces.
+    """
+    found = dict(_list_two_readings(text))
+    if "@" in text:
+        found.update(_read_whole(text, is_address=is_address))
+    return found
 
 
 def _list_two_readings(text: str) -> Iterator[tuple[str, str]]:
@@ -90,8 +97,6 @@ def _list_two_readings(text: str) -> Iterator[tuple[str, str]]:
         for found in _TWO_READINGS.finditer(text):
             if host := found["second"] or _read_other(text, found):
                 yield found[0], host
-    if "@" in text:
-        yield from _read_whole(text)
 
 
 def _read_other(text: str, found: re.Match[str]) -> str:
@@ -102,7 +107,7 @@ def _read_other(text: str, found: re.Match[str]) -> str:
     return host if is_host and is_split and signs[0] not in closing else ""
 
 
-def _read_whole(text: str) -> Iterator[tuple[str, str]]:
+def _read_whole(text: str, *, is_address: bool) -> Iterator[tuple[str, str]]:
     """Read a value that is one address by the rule of browsers: its host stands after the last `@`
     before the path, whatever else stands before it."""
     plain = text.strip()
@@ -112,9 +117,9 @@ def _read_whole(text: str) -> Iterator[tuple[str, str]]:
     name, _, last = authority.rpartition("@")
     host = _HOST_AND_PORT.fullmatch(last)
     has_spaces = name != name.rstrip()
-    if host is None or len(name.split()) != 1 or not _ENDING_SIGNS.search(name):
+    if host is None or not _ENDING_SIGNS.search(name) or (len(name.split()) > 1 and not is_address):
         return
-    if not has_spaces or len(plain[start.end() + len(authority) :].split()) < 2:
+    if is_address or not has_spaces or len(plain[start.end() + len(authority) :].split()) < 2:
         yield f"{start[0]}{authority}", host[1]
 
 

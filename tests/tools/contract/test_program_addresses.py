@@ -35,6 +35,15 @@ def test_an_address_that_does_not_open_a_page_is_explained(
     assert list(find_programs(name, text)) == [f"{scheme}: opens no web page"]
 
 
+def test_an_address_with_spaces_is_explained_only_where_an_address_is_expected() -> None:
+    text = "https://acme.com x@evil.net/"
+    assert list(find_programs("url", text)) == [
+        "“https://acme.com x@evil.net” leads to different hosts in different programs"
+    ]
+    assert not list(find_programs("notes", text))
+    assert not list(find_programs("url", "https://acme.com/ ann@acme.org"))
+
+
 @pytest.mark.parametrize(
     ("name", "text", "host"),
     [
