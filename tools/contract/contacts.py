@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from itertools import islice
@@ -13,12 +14,15 @@ from typing import Any
 from tools.caches import cache_by_text
 from tools.contract.account_numbers import find_accounts, is_bank_code, is_card_number
 from tools.contract.host_endings import ENDINGS
+from tools.contract.links import list_links, list_named_hosts
 from tools.contract.look_alikes import (
     fold_characters,
     is_one_apart,
     reduce_to_look,
     simplify_look,
 )
+from tools.contract.named_hosts import is_address_name
+from tools.contract.odd_emails import find_odd_emails
 from tools.contract.outside_text import quote_excerpt
 from tools.contract.param_words import (
     FILE_WORDS,
@@ -32,8 +36,16 @@ from tools.contract.param_words import (
 from tools.contract.spelled_addresses import (
     decode_escapes,
     has_false_separator,
+    join_lines,
     list_readings,
     replace_punctuation,
+)
+from tools.contract.web_authorities import (
+    HOST_PATTERN,
+    MOST_CHARACTERS,
+    find_authorities,
+    find_odd_slashes,
+    find_two_readings,
 )
 
 HOST, EMAIL, ACCOUNT, RECIPIENT, HANDLE, PHONE = (
@@ -52,19 +64,13 @@ MIN_LENGTH_TO_COMPARE = 4
 MAX_LABEL = 63
 PUNYCODE = "xn--"
 
-_EMAIL = re.compile(r"(?<![\w.+'-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
-_AUTHORITY = (
-    r"((?:(?!\]\([^\s@)]{0,40}[/#?]|\]\[[^\[\]\s@]{0,100}\](?![^\s/]{0,400}@))[^\s/?#<>\"'\\])+)"
+_EMAIL = re.compile(rf"(?<![\w.+'-])[\w.+'-]{{1,256}}@{HOST_PATTERN}")
+_BARE_HOST = re.compile(
+    r"(?:(?<![\w@./\\%-])|(?<=\*\.))(?:[\w-]{1,63}\.){1,126}([\w-]{2,63})(?![\w-])(?!\.\w)"
 )
-"""The part of an address after its slashes. If the text of a Markdown link looks like an address,
-the part ends before `](` or `][`."""
-_URL = re.compile(rf"\b[a-z][a-z0-9+.-]{{1,20}}:[/\\]{{2,}}{_AUTHORITY}", re.IGNORECASE)
-_SHORT_URL = re.compile(
-    rf"(?:\b(?:https?|wss?|ftp):[/\\]?|(?<![\w:/\\])[/\\]{{2}})(?![/\\]){_AUTHORITY}", re.IGNORECASE
+_SHARE = re.compile(
+    r"(?:^|(?<=\s))\\\\(?:[?.]\\UNC\\)?([\w-]{1,63}(?:\.[\w-]{1,63}){0,126})(?=\\)", re.IGNORECASE
 )
-"""`https:host` and `//host`, which a browser opens like an address with two slashes."""
-_BARE_HOST = re.compile(r"(?<![\w@./\\%-])(?:[\w-]{1,63}\.){1,10}([\w-]{2,63})(?![\w-])(?!\.\w)")
-_SHARE = re.compile(r"(?:^|(?<=\s))\\\\([\w-]{1,63})(?=\\)")
 """The host of a Windows share: `\\\\host\\folder`."""
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\w)")
 _IPV6 = re.compile(
@@ -86,48 +92,44 @@ _CRON_WORDS = frozenset(
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly", "@reboot"]
 )
 """Words that stand for a time in a crontab, and not for a person."""
+_ADDRESS_WORDS = frozenset({"url", "urls", "uri", "uris", "href", "link", "links"})
+"""Words in the names of fields that hold an address, even if it is the address of a file."""
+_NUMBERED_FIELDS = frozenset({"ip", "ips", "host", "hosts", "hostname", "server", "servers"})
+"""Words in the names of fields in which a number may stand for a host."""
+_SERVER_FIELDS = frozenset({"server", "servers"})
+"""Words for a host in whose fields `12.1` is a version."""
+_FEWEST_IN_ONE_NUMBER = 8
 _NAME_FIELDS = frozenset({"host", "hostname", "server"})
 """Names of fields whose value is a host even if it does not contain a dot."""
 NAMELESS_FIELDS = frozenset({"id", "name", "value", "address", "number", "key"})
 """Names of fields that say nothing about their value unless the name of the outer field is known,
 too."""
-_HOST_VALUE = re.compile(r"(?:[\w-]{1,63}\.){1,10}[\w-]{2,63}")
-_LABEL_OR_HOST = re.compile(r"(?:[\w-]{1,63}\.){0,10}[\w-]{2,63}")
+_HOST_VALUE = re.compile(HOST_PATTERN)
+_ONLY_HOST = re.compile(rf"(?:[^\w@]|_)*({HOST_PATTERN})[\W_]*")
+"""A host alone, except for signs, as the words of a link."""
+_LABEL_OR_HOST = re.compile(r"(?:[\w-]{1,63}\.){0,126}[\w-]{2,63}")
 _ADDRESS_IN_NUMBERS = re.compile(
     r"(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+)){0,3}", re.IGNORECASE
 )
-_IPV4_IN_ONE_NUMBER = re.compile(r"(?:0x[0-9a-f]{7,8}|\d{8,11})(?!\w)", re.IGNORECASE)
+_LOWEST_NUMBER, _HIGHEST_NUMBER = 1 << 24, (1 << 32) - 1
+"""The numbers that stand for a whole IPv4 address whose first part is not 0."""
 _TWO_HOSTS = re.compile(
-    r"\.(?:(?:co|com|ac|gov|org|net|edu)\.[a-z]{2}|com|org|net|gov|edu)[.-](?:[\w-]+\.)+[\w-]+$"
+    r"\.(?:(?:co|com|ac|gov|org|net|edu)\.[a-z]{2}|com|org|net|gov|edu)[^\w/@]{1,5}(?:[\w-]+\.)+[\w-]+$"
 )
 """A host that begins with another host: `acme.com.other.example`, `acme.co.uk-login.example`."""
-_LINK = re.compile(
-    r"\[([^\[\]]{1,400})\]\(\s*<?([^\s)>]+)|<a\s[^<>]{0,400}?href\s*=\s*[\"']?([^\s\"'>]+)[^<>]{0,400}>([^<]{1,400})",
-    re.IGNORECASE,
-)
-"""A link in Markdown or HTML: its text and its address."""
-_REFERENCE = re.compile(r"\[([^\[\]]{1,400})\](?:\[([^\[\]]{0,100})\])?(?![\[(:])")
-"""A Markdown link that refers to an address by name: `[words][name]`, `[name][]`, `[name]`."""
-_DEFINITION = re.compile(r"^ {0,3}\[([^\[\]]{1,100})\]:\s{0,9}<?([^\s>]{1,2000})", re.MULTILINE)
-"""The definition of such an address: `[name]: https://acme.com`."""
 _FILE_ENDINGS = frozenset(
     ["cc", "in", "md", "ml", "mov", "pl", "ps", "pub", "py", "rs", "sh", "so", "tf", "zip"]
 )
 """Endings of hosts that are also common endings of files."""
-_TWO_READINGS = re.compile(
-    r"\b(?!file:)[a-z][a-z0-9+.-]{1,20}:[/\\]{2,}[^\s/?#@\\\"'<>]{1,400}"
-    r"(?:\\[^\s/]{0,400}|[?#][^\s/=&]{0,400})@[\w.-]{1,400}",
-    re.IGNORECASE,
-)
-"""A web address with an `@` after a sign that ends the host only in some programs."""
-_TWO_AT_SIGNS = re.compile(
-    r"(?<![\w.+'@/-])[\w.+'-]{1,64}@(?:[\w-]{1,63}\.){1,10}[a-z]{2,63}@(?:[\w-]{1,63}\.){1,10}[a-z]{2,63}",
-    re.IGNORECASE,
-)
-"""An email address with two hosts."""
 _WWW = re.compile(r"(?<![\w./@-])www\.(?=\w)", re.IGNORECASE)
 _PLAIN_IPV4 = 4
 _HIGHEST_BYTE = 255
+_BYTE = re.compile(r"0|[1-9][0-9]{0,2}")
+_USER = re.compile(r"[a-z0-9_+-]{1,64}", re.IGNORECASE | re.ASCII)
+_I_FOR_L = re.compile(
+    r"(?<=[a-z])I(?![A-Za-z])|(?<=[a-z])I(?=[aeiouy](?![A-Z]))|(?<=[A-Za-z])II(?=[a-z])"
+)
+"""A capital I within a word where no new word begins: it is read as a small l."""
 _DIGITS = re.compile(r"\d")
 
 
@@ -163,7 +165,7 @@ def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
     """Yield (field name, text) for each text in a JSON value, and ("", name) for each name.
 
     A field such as `id` within another one is named after both: `account.id`. Numbers count as
-    texts in fields for accounts.
+    texts in fields for accounts, and in fields for hosts if they stand for an IPv4 address.
     """
     stack: list[tuple[str, Any]] = [(field, value)]
     while stack:
@@ -184,18 +186,26 @@ def walk_texts(value: Any, field: str = "") -> Iterator[tuple[str, str]]:
             )
         elif isinstance(value, (list, tuple)):
             stack += reversed([(field, child) for child in value])
-        elif split_name(field) & WORDS[NamedThing.ACCOUNT] and not isinstance(value, bool | None):
+        elif not isinstance(value, bool | None) and _counts_as_text(split_name(field), value):
             yield field, str(value)
+
+
+def _counts_as_text(words: frozenset[str], number: Any) -> bool:
+    return bool(words & WORDS[NamedThing.ACCOUNT]) or (
+        bool(words & _NUMBERED_FIELDS) and _LOWEST_NUMBER <= number <= _HIGHEST_NUMBER
+    )
 
 
 def _read_contacts(field: str, text: str) -> Iterator[Contact]:
     words = split_name(field)
+    people: list[Contact] = []
     for reading in list_readings(text):
-        if "@" in reading:
-            yield from (Contact(EMAIL, found.lower(), field) for found in _EMAIL.findall(reading))
-            if reading.strip() not in _CRON_WORDS:
-                yield from (Contact(HANDLE, f"@{name}", field) for name in _HANDLE.findall(reading))
+        found_here = list(_read_people(field, reading)) if "@" in reading else []
+        people += found_here
+        yield from found_here
         yield from (Contact(HOST, host, field) for host in _read_hosts(words, reading))
+    if opened := find_numbered_host(field, text):
+        yield Contact(HOST, opened, field)
     folded, plain = fold_characters(text), text.strip()
     yield from (Contact(ACCOUNT, found, field) for found in find_accounts(folded))
     yield from (Contact(PHONE, found, field) for found in _find_phones(folded, words))
@@ -205,8 +215,15 @@ def _read_contacts(field: str, text: str) -> Iterator[Contact]:
     is_card = "card" in words and is_card_number(folded.strip())
     if is_card or (is_account and words & WORDS[NamedThing.ACCOUNT]):
         yield Contact(ACCOUNT, plain.replace(" ", ""), field)
-    elif words & RECIPIENT_WORDS and "@" not in plain:
+    elif words & RECIPIENT_WORDS and ("@" not in plain or not (people or plain in _CRON_WORDS)):
         yield Contact(RECIPIENT, plain, field)
+
+
+def _read_people(field: str, text: str) -> Iterator[Contact]:
+    yield from (Contact(EMAIL, found.lower(), field) for found in _EMAIL.findall(text))
+    yield from (Contact(EMAIL, email, field) for _, email in find_odd_emails(text))
+    if text.strip() not in _CRON_WORDS:
+        yield from (Contact(HANDLE, f"@{name}", field) for name in _HANDLE.findall(text))
 
 
 def _find_phones(text: str, words: frozenset[str]) -> Iterator[str]:
@@ -241,30 +258,45 @@ def _find_ipv6(text: str) -> Iterator[str]:
 
 
 def _read_hosts(words: frozenset[str], text: str) -> Iterator[str]:
-    for authority in _find_authorities(text):
-        yield find_opened_host(authority)
+    for authority in find_authorities(text):
+        if opened := find_opened_host(authority):
+            yield opened
+    yield from map(str.lower, find_two_readings(text).values())
     yield from (found[1].lower() for found in _SHARE.finditer(text))
     pattern = _LABEL_OR_HOST if words & _NAME_FIELDS else _HOST_VALUE
-    if words & HOST_WORDS and pattern.fullmatch(text.strip()):
-        yield text.strip().lower()
+    value = text.strip().removeprefix("*").removeprefix(".")
+    if words & HOST_WORDS and pattern.fullmatch(value):
+        yield value.lower()
         return
     yield from _find_ipv6(text)
-    if "." not in text or words & FILE_WORDS:
+    if "." not in text or (words & FILE_WORDS and not words & _ADDRESS_WORDS):
         return
     yield from (found[0] for found in _IPV4.finditer(text) if _is_plain_ipv4(found[0]))
+    yield from (host.lower() for host in _find_bare_hosts(text))
+
+
+def _find_bare_hosts(text: str) -> Iterator[str]:
+    """Yield the hosts without a scheme, as they are written; `*.zip` and the like are files."""
     for found in _BARE_HOST.finditer(text):
-        if found[1].lower() in ENDINGS:
-            yield found.group().lower()
+        ending = found[1].lower()
+        is_file = text[: found.start()].endswith("*.") and ending in _FILE_ENDINGS
+        if ending in ENDINGS and not is_file:
+            yield found[0]
 
 
-def _find_authorities(text: str) -> Iterator[str]:
-    """Yield the part of each web address after its slashes, as it is written."""
-    if ":" in text:
-        yield from (found[1] for found in _URL.finditer(text))
-    if ":" in text or "//" in text or "\\\\" in text:
-        for found in _SHORT_URL.finditer(text):
-            if "." in found[1] or _IPV4_IN_ONE_NUMBER.match(found[1]):
-                yield found[1]
+def find_numbered_host(field: str, text: str) -> str:
+    """Find the IPv4 address that the value of a field for hosts stands for if it is written in
+    another notation, such as `0x7f.1` or `010.1.1.1`; empty for other values."""
+    words, plain = split_name(field), text.strip().lower()
+    if not words & _NUMBERED_FIELDS or not _ADDRESS_IN_NUMBERS.fullmatch(plain):
+        return ""
+    parts, opened = plain.split("."), _read_ipv4(plain)
+    is_short = len(parts) == 1 and len(plain) < _FEWEST_IN_ONE_NUMBER
+    is_version = len(parts) < _PLAIN_IPV4 and not words & (_NUMBERED_FIELDS - _SERVER_FIELDS)
+    if "x" not in plain and (is_short or is_version):
+        return ""
+    is_host = opened != plain and _is_plain_ipv4(opened) and is_address_name(field)
+    return opened if is_host else ""
 
 
 def find_opened_host(authority: str) -> str:
@@ -305,50 +337,74 @@ def decode_host(host: str) -> str:
 
 @cache_by_text
 def decode_label(label: str) -> str:
-    """Decode one label of a host; a label that is not punycode is returned unchanged."""
+    """Decode one label of a host; a label that is not valid punycode is returned unchanged."""
     if not label.lower().startswith(PUNYCODE) or len(label) > MAX_LABEL:
         return label
     try:
-        return label[4:].encode("ascii").decode("punycode")
+        decoded = label[4:].encode("ascii").decode("punycode")
+        is_canonical = decoded.encode("punycode").decode().lower() == label[4:].lower()
     except UnicodeError:
         return label
+    is_text = all(unicodedata.category(char) != "Cs" for char in decoded)
+    return decoded if is_canonical and is_text else label
 
 
 def find_false_addresses(text: str) -> Iterator[str]:
     """Explain each address that disguises where it leads."""
-    for authority in _find_authorities(text):
+    for authority in find_authorities(text):
         if disguise := _describe_disguise(authority):
             yield disguise
-    if "@" in text:
-        for found in _TWO_READINGS.finditer(text):
-            yield f"{quote_excerpt(found[0])} leads to different hosts in different programs"
-        for found in _TWO_AT_SIGNS.finditer(text):
-            yield f"{quote_excerpt(found[0])} has two hosts"
+    written, authority = find_odd_slashes(text)
+    if written:
+        yield f"{quote_excerpt(written)} leads to {quote_excerpt(find_opened_host(authority))}"
+    for address in find_two_readings(text):
+        yield f"{quote_excerpt(address)} leads to different hosts in different programs"
+    for address, _ in find_odd_emails(text):
+        yield f"{quote_excerpt(address)} has two hosts"
     yield from _find_false_links(text)
-    readings = list(list_readings(text))
-    known = set(_read_hosts(frozenset(), text)) if len(readings) > 1 else set()
+    hosts = list(_read_hosts(frozenset(), text))
+    yield from _find_spelled(text, hosts)
+    emails = _EMAIL.findall(text) if "@" in text else []
+    for host in (*hosts, *dict.fromkeys(email.rpartition("@")[2].lower() for email in emails)):
+        if len(host) <= MOST_CHARACTERS and _TWO_HOSTS.search(host):
+            yield f"{quote_excerpt(host)} merely begins with another host's name"
+    if "I" in text:
+        yield from _find_false_letters([*find_authorities(text), *_find_bare_hosts(text), *emails])
+
+
+def _find_spelled(text: str, hosts: Iterable[str]) -> Iterator[str]:
+    """Explain each host and email address that only another reading of the text contains."""
+    readings = list_readings(text)
     spelled = [host for each in readings[1:] for host in _read_hosts(frozenset(), each)]
+    known = set(hosts)
     if not text.isascii():
         known.update(map(str.lower, _EMAIL.findall(text)))
         spelled += map(str.lower, _EMAIL.findall(replace_punctuation(text)))
-    for place in dict.fromkeys(spelled):
-        if place not in known:
-            yield f"{quote_excerpt(place)} is spelled in another way"
-    for host in _read_hosts(frozenset(), text):
-        if _TWO_HOSTS.search(host):
-            yield f"{quote_excerpt(host)} merely begins with another host's name"
+    found = [place for place in dict.fromkeys(spelled) if place not in known]
+    start = join_lines(text)[1]
+    if start and not found:
+        found = [start]
+    for place in found:
+        yield f"{quote_excerpt(place)} is spelled in another way"
+
+
+def _find_false_letters(addresses: Iterable[str]) -> Iterator[str]:
+    for address in dict.fromkeys(addresses):
+        host = address.rpartition("@")[2].partition(":")[0]
+        if _I_FOR_L.search(host):
+            yield f"{quote_excerpt(host)} contains a capital I that looks like a small l"
 
 
 def _describe_disguise(authority: str) -> str:
     """Describe how the part of a web address after its slashes disguises the host; empty if it does
     not."""
     host, written = find_opened_host(authority), authority.lower()
-    name, sign, _ = decode_escapes(authority).rpartition("@")
+    user, sign, _ = decode_escapes(authority).rpartition("@")
     if has_false_separator(authority):
         return f"{quote_excerpt(authority)} leads to different hosts in different programs"
-    if sign:
-        return f"leads to {quote_excerpt(host)}, not to {quote_excerpt(name.partition(':')[0])}"
-    if "%" in authority:
+    if sign and not _is_user(user):
+        return f"leads to {quote_excerpt(host)}, not to {quote_excerpt(user.partition(':')[0])}"
+    if "%" in authority.rpartition("@")[2]:
         return f"{quote_excerpt(authority)} hides the host {quote_excerpt(host)} in escapes"
     if host not in written:
         return f"{quote_excerpt(authority)} leads to {quote_excerpt(host)}"
@@ -357,40 +413,39 @@ def _describe_disguise(authority: str) -> str:
     return ""
 
 
+def _is_user(text: str) -> bool:
+    """Return True for the name and password of a user that cannot be taken for a host or an
+    address."""
+    name, _, password = text.partition(":")
+    has_host = _HOST_VALUE.fullmatch(password) and password.rpartition(".")[2].lower() in ENDINGS
+    return not has_host and _USER.fullmatch(name) is not None
+
+
 def _find_false_links(text: str) -> Iterator[str]:
-    """Explain each link in Markdown or HTML whose words are an address at another host."""
-    for words, target in dict.fromkeys(_list_links(text)):
-        shown = _find_shown_host(words, target)
-        authority = next(_find_authorities(target), "") if shown else ""
-        opened = find_opened_host(authority)
+    """Explain each link whose words are an address at another host, and each email address with
+    the name of another address."""
+    pairs: dict[tuple[str, str], None] = {}
+    for words, target in dict.fromkeys(list_links(text)):
+        if shown := _find_shown_host(words, target):
+            pairs[shown, find_opened_host(next(find_authorities(target), ""))] = None
+    for shown, opened in list_named_hosts(text):
+        if not f".{shown}".endswith(f".{opened}"):
+            pairs[shown, opened] = None
+    for shown, opened in pairs:
         if opened and not f".{opened}".endswith(f".{shown}"):
             yield f"{quote_excerpt(shown)} leads to {quote_excerpt(opened)}"
-
-
-def _list_links(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the words and the address of each link in Markdown or HTML."""
-    for found in _LINK.finditer(text):
-        yield (found[1], found[2]) if found[2] else (found[4], found[3])
-    addresses: dict[str, str] = {}
-    for found in _DEFINITION.finditer(text) if "]:" in text else ():
-        addresses.setdefault(_fold_label(found[1]), found[2])
-    for found in _REFERENCE.finditer(text) if addresses else ():
-        yield found[1], addresses.get(_fold_label(found[2] or found[1]), "")
-
-
-def _fold_label(label: str) -> str:
-    return " ".join(label.split()).casefold()
 
 
 def _find_shown_host(words: str, target: str) -> str:
     """Find the host that the words of a link name; empty for a file that has the same name in the
     link's address."""
-    authority = next(_find_authorities(_WWW.sub(r"//\g<0>", words)), "")
+    authority = next(find_authorities(_WWW.sub(r"//\g<0>", words)), "")
     if authority:
         return find_opened_host(authority).removeprefix("www.")
-    bare = words.strip().lower()
+    found = _ONLY_HOST.fullmatch(html.unescape(words))
+    bare = found[1].lower() if found else ""
     ending = bare.rpartition(".")[2]
-    if ending not in ENDINGS or not _HOST_VALUE.fullmatch(bare):
+    if ending not in ENDINGS:
         return ""
     is_file = ending in _FILE_ENDINGS and re.split("[?#]", target.lower())[0].endswith(f"/{bare}")
     return "" if is_file else bare
@@ -399,7 +454,7 @@ def _find_shown_host(words: str, target: str) -> str:
 def _is_plain_ipv4(host: str) -> bool:
     parts = host.split(".")
     return len(parts) == _PLAIN_IPV4 and all(
-        part.isdecimal() and str(int(part)) == part and int(part) <= _HIGHEST_BYTE for part in parts
+        _BYTE.fullmatch(part) and int(part) <= _HIGHEST_BYTE for part in parts
     )
 
 

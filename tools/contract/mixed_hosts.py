@@ -5,16 +5,22 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Collection
 from functools import lru_cache
+from itertools import pairwise
 
 from tools.contract.contacts import PUNYCODE, decode_host
 from tools.contract.languages import LATIN, count_scripts, name_scripts
 from tools.contract.odd_letters import passes_for_latin
 
 FULL_WIDTH = "FULLWIDTH"
+_MARKS_BELOW = frozenset("\u0323\u0324\u0325\u032d\u0330\u0331")
+"""Combining marks under a letter, which the line under a link hides."""
+_WITH_MARKS_BELOW = frozenset({"vi", "yo", "ig"})
+"""Codes of the languages whose ordinary letters have such marks."""
 
 
 def is_mixed_host(host: str, languages: Collection[str] = ()) -> bool:
-    """Return True if the host mixes letters of several scripts.
+    """Return True if the host mixes letters of several scripts, or if a letter has a mark below it
+    that the languages do not have.
 
     A label that is wholly in the script of one of the languages, as in `例え.jp`, is ordinary
     unless it passes for a Latin label.
@@ -24,6 +30,10 @@ def is_mixed_host(host: str, languages: Collection[str] = ()) -> bool:
     """
     if PUNYCODE in host.lower():
         host = decode_host(host)
+    if not host.isascii() and _WITH_MARKS_BELOW.isdisjoint(languages):
+        letters = unicodedata.normalize("NFD", unicodedata.normalize("NFC", host))
+        if any(mark in _MARKS_BELOW and letter.isascii() for letter, mark in pairwise(letters)):
+            return True
     names = set() if host.isascii() else {_name_kind(char) for char in host if char.isalpha()}
     usual = {LATIN, *name_scripts(languages)}
     return len(names) > 1 and not (

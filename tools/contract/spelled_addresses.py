@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 from urllib.parse import unquote
 
+from tools.caches import cache_by_text
 from tools.contract.confusables import TWINS
 from tools.contract.host_endings import ENDINGS
 
@@ -32,10 +33,12 @@ _IN_ADDRESS = re.compile(rf"(?<=[A-Za-z0-9:/\\@.{_TWINS}])[{_TWINS}](?=[A-Za-z0-
 MOST_ROUNDS = 20
 """The maximum number of times that percent escapes are decoded."""
 _BACKSLASH_ESCAPE = re.compile(r"\\(?:u\{?0{0,4}([0-9a-f]{2})\}?|x([0-9a-f]{2}))", re.IGNORECASE)
-_IN_ONE_URL = re.compile(
-    r"\s*[a-z][a-z0-9+.-]{1,20}:[/\\]{2}[^\s]+(?:[\t\r\n][^\s]+)+\s*", re.IGNORECASE
+_BREAKS = re.compile(r"[\t\r\n]+")
+_ONE_ADDRESS = re.compile(
+    r"(?:[a-z][a-z0-9+.-]{1,20}:[/\\]{1,9}|(?:https?|wss?|ftp):|[/\\]{2,9})([^\s/?#\\]+)\S*",
+    re.IGNORECASE,
 )
-"""A single web address with tabs or line breaks, which browsers ignore."""
+"""A value that is one address, after tabs and line breaks, which browsers ignore, were removed."""
 
 
 def _build_bracketed(word: str) -> str:
@@ -47,9 +50,9 @@ _LABEL = r"[\w-]{1,63}"
 _AT = _build_bracketed(r"@|at|AT|arroba|chez")
 _ANY_AT = _build_bracketed(r"@|[^\W\d_]{2}|arroba|chez")
 _DOT = _build_bracketed(r"\.|[^\W\d_]{3,5}")
-_SPELLED_EMAIL = re.compile(rf"([\w.+-]{{1,64}}){_AT}({_LABEL}(?:(?:{_DOT}|\.){_LABEL}){{1,5}})")
-_SPELLED_THROUGHOUT = re.compile(rf"([\w.+-]{{1,64}}){_ANY_AT}({_LABEL}(?:{_DOT}{_LABEL}){{1,5}})")
-_SPACED_EMAIL = re.compile(rf"([\w.+-]{{1,64}})\s@\s({_LABEL}(?:(?:\.|\s\.\s){_LABEL}){{1,5}})")
+_SPELLED_EMAIL = re.compile(rf"([\w.+-]{{1,64}}+){_AT}({_LABEL}(?:(?:{_DOT}|\.){_LABEL}){{1,5}})")
+_SPELLED_THROUGHOUT = re.compile(rf"([\w.+-]{{1,64}}+){_ANY_AT}({_LABEL}(?:{_DOT}{_LABEL}){{1,5}})")
+_SPACED_EMAIL = re.compile(rf"([\w.+-]{{1,64}}+)\s@\s({_LABEL}(?:(?:\.|\s\.\s){_LABEL}){{1,5}})")
 _SPELLED_HOST = re.compile(
     rf"\b(?:{_LABEL}(?:{_build_bracketed('[.]|dot')}{_LABEL}){{1,5}}|[\w-]{{4,63}}(?:\sdot\s{_LABEL}){{1,5}})",
     re.IGNORECASE,
@@ -57,7 +60,7 @@ _SPELLED_HOST = re.compile(
 """The bare word *dot* stands for a period only after four or more letters: *the dot com era* does
 not contain a host."""
 _WORDS_FOR_EMAIL = re.compile(
-    rf"\b([\w.+-]{{1,64}})\sat\s({_LABEL}(?:\sdot\s{_LABEL}){{1,5}})\b", re.IGNORECASE
+    rf"\b([\w.+-]{{1,64}}+)\sat\s({_LABEL}(?:\sdot\s{_LABEL}){{1,5}})\b", re.IGNORECASE
 )
 _SPACED_LETTERS = re.compile(
     r"(?<!\w)\w(?P<gap>[^\w.@+]{1,3})[\w.@+](?:(?P=gap)[\w.@+]){4,250}(?!\w)"
@@ -73,18 +76,20 @@ _HEXADECIMAL = re.compile(r"(?:[0-9a-f]{2})+", re.IGNORECASE)
 _GAP = re.compile(rf"{_DOT}|\s(?:dot|\.)\s", re.IGNORECASE)
 
 
-def list_readings(text: str) -> Iterator[str]:
-    """Yield the text and, if it contains disguised addresses, its other possible readings."""
-    yield text
+@cache_by_text
+def list_readings(text: str) -> tuple[str, ...]:
+    """List the text and, if it contains disguised addresses, its other possible readings."""
+    readings = [text]
     plain = text if text.isascii() else replace_punctuation(text)
     if plain != text:
-        yield plain
+        readings.append(plain)
     decoded = decode_escapes(_decode_code(plain))
     if decoded != plain:
-        yield decoded
+        readings.append(decoded)
     hidden = (*_find_spelled(decoded), *_join_letters(decoded), *_decode_words(decoded))
     if hidden:
-        yield " ".join(hidden)
+        readings.append(" ".join(hidden))
+    return tuple(readings)
 
 
 def has_false_separator(authority: str) -> bool:
@@ -106,20 +111,40 @@ def _decode_code(text: str) -> str:
         text = html.unescape(text)
     if "\\" in text:
         text = _BACKSLASH_ESCAPE.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
-    if _IN_ONE_URL.fullmatch(text) and text.count(":/") + text.count(":\\") == 1:
-        text = "".join(text.split())
+    text = join_lines(text)[0]
     if text.isascii():
         return text
     hidden = [ord(char) for char in set(text) if unicodedata.category(char) == "Cf"]
     return text.translate(dict.fromkeys(hidden)) if hidden else text
 
 
+def join_lines(text: str) -> tuple[str, str]:
+    """Remove tabs and line breaks from a value that is one address, as browsers do.
+
+    Returns:
+        the value, and the start of the address with its host if it is not in the text as it is
+        written; otherwise empty.
+    """
+    joined = _BREAKS.sub("", text.strip()) if _BREAKS.search(text) else ""
+    found = _ONE_ADDRESS.fullmatch(joined)
+    if found is None or joined.count(":/") + joined.count(":\\") > 1:
+        return text, ""
+    host = decode_escapes(found[1]).rpartition("@")[2].partition(":")[0]
+    ending = host.rstrip(".").rpartition(".")[2].lower()
+    if ending not in ENDINGS and not ending.isdecimal():
+        return text, ""
+    start = joined[: found.end(1)]
+    return joined, "" if start in text else start
+
+
+@cache_by_text
 def decode_escapes(text: str) -> str:
     """Decode percent escapes, including escapes of escapes."""
     for _ in range(MOST_ROUNDS):
-        if "%" not in text:
+        decoded = unquote(text) if "%" in text else text
+        if decoded == text:
             break
-        text = unquote(text)
+        text = decoded
     return text
 
 

@@ -4,6 +4,7 @@ spelled."""
 # ruff: noqa: RUF001 - some of the spellings consist of look-alike characters
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tools.contract.contacts import (
     HOST,
     PHONE,
     RECIPIENT,
+    decode_label,
     find_false_addresses,
     find_opened_host,
     list_contacts,
@@ -101,6 +103,25 @@ def find(values: Any) -> list[tuple[str, str]]:
         ("BIC: DEUTDEFF500", (ACCOUNT, "DEUTDEFF500")),
         ("Sort code 20-00-00", (ACCOUNT, "20-00-00")),
         ("account no. 44332211", (ACCOUNT, "44332211")),
+        ("https://acme.com'@evil.net/x", (HOST, "evil.net")),
+        ("https://acme.com\u3000@evil.net/", (HOST, "evil.net")),
+        ("https://acme.com'.evil.net/x", (HOST, "evil.net")),
+        ("https:/\t/evil.net", (HOST, "evil.net")),
+        ("/\t/evil.net", (HOST, "evil.net")),
+        ("/\\evil.net", (HOST, "evil.net")),
+        ("\\/evil.net", (HOST, "evil.net")),
+        ("///evil.net", (HOST, "evil.net")),
+        ("//ev\til.net/", (HOST, "evil.net")),
+        ('"ann@acme.com"@evil.net', (EMAIL, "ann@evil.net")),
+        ("ann@(acme.com)evil.net", (EMAIL, "ann@evil.net")),
+        ("ann(acme.com)@evil.net", (EMAIL, "ann@evil.net")),
+        ("a" * 65 + "@evil.net", (EMAIL, "a" * 65 + "@evil.net")),
+        ("a." * 20 + "evil.net", (HOST, "a." * 20 + "evil.net")),
+        ("*.evil.net", (HOST, "evil.net")),
+        ("\\\\?\\UNC\\evil.net\\share", (HOST, "evil.net")),
+        ("\\\\evil.net@SSL\\share\\x", (HOST, "evil.net")),
+        ("<https://evil.net|https://acme.com>", (HOST, "evil.net")),
+        ("[url=https://evil.net]https://acme.com[/url]", (HOST, "evil.net")),
     ],
 )
 def test_a_contact_is_found_in_every_spelling(text: str, contact: tuple[str, str]) -> None:
@@ -131,6 +152,9 @@ def test_a_contact_is_found_in_every_spelling(text: str, contact: tuple[str, str
         "growth +12 500 000, +250 000 000 EUR, +1 555 0123, 00-12-34-56",
         "CUSTOMER DOCUMENT SERVER01, the account since 2026-11-30, bank of 20261130",
         "@weekly",
+        "*.zip, *.test.py",
+        "begin with https:// or http://",
+        "\\/foo, ..\\..\\secret.txt",
     ],
 )
 def test_ordinary_text_does_not_contain_a_contact(text: str) -> None:
@@ -148,6 +172,12 @@ def test_ordinary_text_does_not_contain_a_contact(text: str) -> None:
         ({"server": {"name": "evil"}}, (HOST, "evil")),
         ({"bic": "DEUTDEFF"}, (ACCOUNT, "DEUTDEFF")),
         ({"card": "4111111111111112"}, (ACCOUNT, "4111111111111112")),
+        ({"to": "ann/@evil.net"}, (RECIPIENT, "ann/@evil.net")),
+        ({"domain": ".evil.net"}, (HOST, "evil.net")),
+        ({"file_url": "evil.net/report.pdf"}, (HOST, "evil.net")),
+        ({"ip": "010.10.10.10"}, (HOST, "8.10.10.10")),
+        ({"host": "0x7f.1"}, (HOST, "127.0.0.1")),
+        ({"host": 2130706433}, (HOST, "127.0.0.1")),
     ],
 )
 def test_a_contact_is_found_by_the_words_of_its_field(
@@ -165,6 +195,9 @@ def test_a_contact_is_found_by_the_words_of_its_field(
         {"order": "4111111111111112"},
         {"card": "65f1c0ab"},
         {"phone": "+37255551234"},
+        {"version": "010.10.10.10"},
+        {"host": 5},
+        {"to": "@weekly"},
     ],
 )
 def test_a_value_of_another_field_is_not_a_contact(values: Any) -> None:
@@ -242,6 +275,26 @@ def test_the_opened_host_is_the_one_that_a_browser_opens(authority: str, host: s
             "“https://acme.com?x@evil.net” leads to different hosts in different programs",
         ),
         ("https://acme.com](x)@evil.net/", "leads to “evil.net”, not to “acme.com](x)”"),
+        ("https://acme.com|@evil.net/", "leads to “evil.net”, not to “acme.com|”"),
+        ("https://u:acme.com@evil.net/", "leads to “evil.net”, not to “u”"),
+        ("/\\evil.net/x", "“/\\evil.net” leads to “evil.net”"),
+        ("///evil.net", "“///evil.net” leads to “evil.net”"),
+        ("https:/\t/evil.net", "“evil.net” is spelled in another way"),
+        ("ht\ntps://evil.net/", "“https://evil.net” is spelled in another way"),
+        ('"ann@acme.com"@evil.net', "“ann@acme.com'@evil.net” has two hosts"),
+        ("ann@(acme.com)evil.net", "“ann@(acme.com)evil.net” has two hosts"),
+        ("@evil.net:ann@acme.com", "“@evil.net:ann@acme.com” has two hosts"),
+        (
+            "ann@acme.com-login.evil.net",
+            "“acme.com-login.evil.net” merely begins with another host's name",
+        ),
+        (
+            "https://acme.com,.evil.net/",
+            "“acme.com,.evil.net” merely begins with another host's name",
+        ),
+        ("https://PayPaI.com", "“PayPaI.com” contains a capital I that looks like a small l"),
+        ("billing@PayPaI.com", "“PayPaI.com” contains a capital I that looks like a small l"),
+        ("www.appIe.com", "“www.appIe.com” contains a capital I that looks like a small l"),
     ],
 )
 def test_a_misleading_address_is_explained(text: str, reason: str) -> None:
@@ -252,7 +305,9 @@ def test_an_honest_address_does_not_need_an_explanation() -> None:
     text = (
         "See https://acme.com/a?b=1 and acme.com, 1.2.3.4, my-org-name.github.io, org.apache.tools, "
         "https://acme.com?to=a@acme.com, https://acme.com/x?to=ann%40acme.com, https://acme.com/@ann, "
-        "ssh ann@acme.com, @ann@acme.com."
+        "ssh ann@acme.com, @ann@acme.com. "
+        "ssh://git@github.com/acme/repo.git postgres://app:p%40ss@db.acme.com/main ann@acme.com.au "
+        "LinkedIn.com, OpenAI.com, MyInbox.com, ING.com, (https://acme.com), <https://acme.com>"
     )
     assert list(find_false_addresses(text)) == []
 
@@ -274,6 +329,104 @@ def test_an_honest_address_does_not_need_an_explanation() -> None:
 )
 def test_a_link_whose_text_names_its_own_site_does_not_need_an_explanation(text: str) -> None:
     assert list(find_false_addresses(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "https://acme.com'@evil.net/x",
+        'https://acme.com"@evil.net/x',
+        "https://acme.com<@evil.net/x",
+        "https://acme.com>@evil.net/x",
+        "https:acme.com'@evil.net/x",
+        "//acme.com'@evil.net/x",
+        "//acme.com\\@evil.net/x",
+        "https://acme.com @evil.net/",
+        "https://acme.com\u3000@evil.net/",
+        "https://acme.com'a\"b@evil.net/",
+        "https://acme.com'.evil.net/x",
+        "https://acme.com'x.evil.net/",
+        "https://acme.com\\.evil.net/x",
+        "see https://acme.com'@evil.net/x now",
+    ],
+)
+def test_an_address_that_ends_earlier_in_some_programs_is_explained(text: str) -> None:
+    assert any("different hosts" in reason for reason in find_false_addresses(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<a href="https://acme.com">x@y.com</a>',
+        "<a href=https://acme.com>@ann.bsky.social</a>",
+        "'https://acme.com' and ann@acme.com",
+        "https://acme.com ann@acme.org",
+        "https://acme.com\nThanks",
+        '{"url":"https://acme.com","to":"@acme.org"}',
+        "'https://acme.com'.rstrip.call()",
+        r"https://api\.acme\.com/.*",
+        "[https://acme.com](mailto:ann@acme.org)",
+        "<https://acme.com|ann@acme.org>",
+        "Ann Lee <ann@acme.com>",
+        "ann.li@acme.com <ann.li@acme.com>",
+        "bob@acme.org, Ann <ann@acme.com>",
+        '"Acme.com" <news@mail.acme.com>',
+        "Dr.Li <li@acme.com>",
+        r"\\server\share\ann@acme.org",
+        r"file://C:\share\ann@acme.org",
+        "Please forward the bill from acme.org to Ann <ann@acme.com>",
+    ],
+)
+def test_an_address_beside_another_does_not_need_an_explanation(text: str) -> None:
+    assert list(find_false_addresses(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<a href="https://evil.net"><b>acme.com</b></a>',
+        "<a title='href=\"//acme.com\"' href=https://evil.net><span>https://acme.com</span></a>",
+        '<a title=">" href="//evil.net">acme.com</a>',
+        "[**acme.com**](https://evil.net)",
+        "[acme.com &rarr;](https://evil.net)",
+        "<https://evil.net|https://acme.com>",
+        "[url=https://evil.net]https://acme.com[/url]",
+        "[url=//evil.net][b]acme.com[/b][/url]",
+        "[https://acme.com|https://evil.net]",
+        "`https://acme.com <https://evil.net>`_",
+        '"ann@acme.com" <eve@evil.net>',
+        "ann@acme.com <eve@evil.net>",
+        "Ann (acme.com) <eve@evil.net>",
+    ],
+)
+def test_a_link_or_name_with_another_host_is_explained(text: str) -> None:
+    assert list(find_false_addresses(text)) == ["“acme.com” leads to “evil.net”"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://1.1.1." + "9" * 5_000,
+        "http://" + "9" * 5_000,
+        "<a " + "href=" * 79 + "x" * 19_000,
+        "https://" + "a.com." * 3_000 + "~",
+        "https:" * 3_000,
+        "[a]: " + "x" * 19_000,
+        "%25" * 6_666,
+        "https://a.com]@" * 1_300,
+        '<a href="' * 2_000,
+    ],
+)
+def test_a_long_hostile_text_is_read_quickly(text: str) -> None:
+    start = time.process_time()
+    list(find_false_addresses(text))
+    list_contacts({"url": text, text: 1})
+    assert time.process_time() - start < 5
+
+
+def test_a_label_that_is_not_valid_punycode_is_not_decoded() -> None:
+    assert decode_label("xn--b-7sb6873n") == "xn--b-7sb6873n"
+    assert decode_label("xn--Bcher-kva") == "Bücher"
 
 
 def test_the_list_of_host_endings_is_the_generated_one() -> None:

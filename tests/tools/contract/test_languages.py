@@ -89,7 +89,13 @@ def test_letters_and_digits_of_a_language_are_ordinary_only_where_it_is_written(
 
 @pytest.mark.parametrize(
     ("language", "host"),
-    [("ja", "例え.jp"), ("ja", "カタカナ一.com"), ("ru", "пример.com"), ("el", "ελλάδα.gr")],
+    [
+        ("ja", "例え.jp"),
+        ("ja", "カタカナ一.com"),
+        ("ru", "пример.com"),
+        ("el", "ελλάδα.gr"),
+        ("vi", "việt.vn"),
+    ],
 )
 def test_a_host_in_a_language_is_mixed_only_where_it_is_not_written(
     language: str, host: str

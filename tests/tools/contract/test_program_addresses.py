@@ -35,6 +35,29 @@ def test_an_address_that_does_not_open_a_page_is_explained(
     assert list(find_programs(name, text)) == [f"{scheme}: opens no web page"]
 
 
+def test_an_address_with_spaces_is_explained_only_where_an_address_is_expected() -> None:
+    text = "https://acme.com x@evil.net/"
+    assert list(find_programs("url", text)) == [
+        "“https://acme.com x@evil.net” leads to different hosts in different programs"
+    ]
+    assert not list(find_programs("notes", text))
+    assert not list(find_programs("url", "https://acme.com/ ann@acme.org"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "host"),
+    [
+        ("ip", "010.10.10.10", "8.10.10.10"),
+        ("ip_address", "127.1", "127.0.0.1"),
+        ("host", "0x7f.1", "127.0.0.1"),
+        ("server", "0177.0.0.1", "127.0.0.1"),
+        ("host", "2130706433", "127.0.0.1"),
+    ],
+)
+def test_a_host_in_disguised_numbers_is_explained(name: str, text: str, host: str) -> None:
+    assert list(find_programs(name, text)) == [f"“{text}” leads to “{host}”"]
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -45,6 +68,12 @@ def test_an_address_that_does_not_open_a_page_is_explained(
         ("url", "see: below"),
         ("url", "mailto:bob@acme.com"),
         ("url", "C:\\reports"),
+        ("uri", "arn:aws:s3:::acme"),
+        ("endpoint", "users:list"),
+        ("ip", "10.0.0.1"),
+        ("server", "12.1"),
+        ("ip_version", "4.1"),
+        ("host_id", "12345678"),
         ("redirect", "urn:ietf:wg:oauth:2.0:oob"),
         ("host", "backup:/srv/x"),
         ("server", "fe80::1"),
