@@ -88,7 +88,7 @@ def list_kinds(params: dict[str, Any], *targets: dict[str, Any], **more: Any) ->
         ),
         (
             {f"p{n}": n for n in range(30_000)},
-            [("unlimited", "in “p20000”: further values are not checked")],
+            [("unlimited", "in “p12000”: further values are not checked")],
         ),
         (
             {**dict.fromkeys(SPELLINGS, 5), "amounT": 500},

@@ -80,11 +80,13 @@ def _is_wide_entry(value: str) -> bool:
 
 
 def _contains_all_addresses(value: str) -> bool:
-    """Return True for a network or a range of at least half of all addresses."""
+    """Return True for a network or a range that is as large as the smallest that counts as all
+    addresses."""
     try:
         if found := _RANGE.fullmatch(value):
             first, last = (ip_address(each) for each in found.groups())
-            return int(last) - int(first) >= 2 ** (first.max_prefixlen - _get_widest(first)) - 1
+            smallest = 1 << (first.max_prefixlen - _get_widest(first))
+            return int(last) - int(first) >= smallest - 1
         if (found := _NETWORK.fullmatch(value)) is None:
             return False
         address = found[1]

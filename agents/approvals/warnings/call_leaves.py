@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tools.contract.embedded_json import TOO_DEEP, parse_embedded_json
 from tools.contract.param_words import fold_name, split_name
 
-MAX_COST = 100_000
+MAX_COST = 60_000
 """The maximum number of values that are listed; a value with a long path or a new name counts as
 several."""
 COST_OF_NAME, NAMES_FOR_ONE = 4, 10
