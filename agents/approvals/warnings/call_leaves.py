@@ -14,7 +14,7 @@ from tools.contract.param_words import fold_name, split_name
 MAX_COST = 60_000
 """The maximum number of values that are listed; a value with a long path or a new name counts as
 several."""
-COST_OF_NAME, NAMES_FOR_ONE = 4, 10
+COST_OF_NAME, NAMES_FOR_ONE = 4, 20
 """The cost of a new name, and the number of names on a path that cost as much as a value."""
 LONGEST_NAME = 100
 _NAMING = frozenset(
