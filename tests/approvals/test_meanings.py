@@ -12,6 +12,18 @@ from agents.approvals.warnings.meanings import find_meanings
 from tests.features import feature
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq4"
+SPELLINGS = (
+    "amount",
+    "Amount",
+    "AMOUNT",
+    "aMount",
+    "amOunt",
+    "amoUnt",
+    "amouNt",
+    "AMount",
+    "AmOunt",
+)
+CREDENTIAL_IN_P = ("credential", "“p.ParameterValue”")
 RANDOM = "k3J9xQ2mZ8vB4nL7pR1tW6"
 
 
@@ -56,6 +68,62 @@ def list_kinds(params: dict[str, Any], *targets: dict[str, Any], **more: Any) ->
             [("twice", "in “dry_run”: “yes”; in “dry-run”: “no”")],
         ),
         ({"password": "one2345", "Password": "two2345"}, [("twice", "“password”; “Password”")]),
+        (
+            {"policy": '{"Statement": [{"Action": "*", "Effect": "Allow"}]}'},
+            [("unlimited", "in “policy.Statement.Action”: “*”")],
+        ),
+        (
+            {"body": '{"amount": 5, "amount": 500}'},
+            [("twice", "in “body.amount”: “5”; in “body.amount”: “500”")],
+        ),
+        ({"body": '{"a": 1}\n{"password": "hunter2!X"}'}, [("credential", "“body.password”")]),
+        ({"body": "[" * 100_000}, [("unlimited", "in “body”: further values are not checked")]),
+        ({"permissions": {"*": "admin"}}, [("unlimited", "in “permissions”: “*”")]),
+        ({"allow": {"0.0.0.0/0": True}}, [("unlimited", "in “allow”: “0.0.0.0/0”")]),
+        ({"ids": [*map(str, range(9_000))], "scope": "*"}, [("unlimited", "in “scope”: “*”")]),
+        ({"ids": [0] * 90_000, "password": "hunter2!X"}, [("credential", "“password”")]),
+        (
+            {"ids": [*map(str, range(50_000))]},
+            [("unlimited", "in “ids”: further values are not checked")],
+        ),
+        (
+            {f"p{n}": n for n in range(30_000)},
+            [("unlimited", "in “p12000”: further values are not checked")],
+        ),
+        (
+            {**dict.fromkeys(SPELLINGS, 5), "amounT": 500},
+            [("twice", "in “amount”: “5”; in “amounT”: “500”")],
+        ),
+        (
+            {"fields": [{"name": "password", "value": "hunter2!X"}]},
+            [("credential", "“fields.value”")],
+        ),
+        ({"p": [{"ParameterKey": "DbPassword", "ParameterValue": "x"}]}, [CREDENTIAL_IN_P]),
+        (
+            {"fields": [{"name": "amount", "value": 5}, {"name": "amount", "value": 500}]},
+            [("twice", "in “fields.value”: “5”; in “fields.value”: “500”")],
+        ),
+        ({"auth": {"user": "bob", "pass": "hunter2!X"}}, [("credential", "“auth.pass”")]),
+        ({"file_mask": "*"}, [("unlimited", "in “file_mask”: “*”")]),
+        ({"pattern": "acme|"}, [("unlimited", "in “pattern”: “acme|”")]),
+        ({"limit": "Infinity"}, [("unlimited", "in “limit”: “Infinity”")]),
+        ({"amount": "1e999"}, [("unlimited", "in “amount”: “1e999”")]),
+        ({"expires_at": ""}, [("unlimited", "in “expires_at”: no end")]),
+        ({"amount": " "}, [("emptied", "in “amount”: empty")]),
+        ({"amount": "null"}, [("emptied", "in “amount”: “null”")]),
+        (
+            {"amount": 5, "data[amount]": 500},
+            [("twice", "in “amount”: “5”; in “data[amount]”: “500”")],
+        ),
+        (
+            {"data.amount": 500, "data": {"amount": 5}},
+            [("twice", "in “data.amount”: “500”; in “data.amount”: “5”")],
+        ),
+        ({"amount": 5, "amount[]": 500}, [("twice", "in “amount”: “5”; in “amount[]”: “500”")]),
+        (
+            {"items": [{"id": 1}], "Items": [{"id": 2}, {"id": 3}]},
+            [("twice", "in “items”: “1 entry”; in “Items”: “2 entries”")],
+        ),
     ],
 )
 def test_a_meaning_is_found_in_the_params(
@@ -79,6 +147,16 @@ def test_a_meaning_is_found_in_the_params(
         {"from": {"email": "a@acme.com"}, "billing": {"email": "b@acme.com"}},
         {"start": {"at": 1}, "end": {"at": 2}, "+1": 3, "-1": 4, "_id": 5, "id": 6},
         {"a": {"to": "x"}, "b": {"to": "y"}, "v1.0": 1, "v10": 2, "I": 1, "i": 2},
+        {"body": '{"name": "Ann", "amount": 5}', "amount": 5, "schema": '{"type": "object"}'},
+        {"ids": [*map(str, range(9_000))], "contacts": [{"city": "Rome", "age": 5}] * 9_000},
+        {"lines": [{"name": "Coffee", "value": 3}, {"name": "Coffee", "value": 4}]},
+        {"lines": [{"name": "Shipping fee", "value": 3}, {"name": "Shipping fee", "value": 4}]},
+        {"where": [{"key": "amount", "op": ">", "value": 1}, {"key": "amount", "value": 9}]},
+        {"where": [{"key": "tag", "value": "a"}, {"key": "tag", "value": "b"}]},
+        {"amount": 100, "tax": {"amount": 19}, "price": 20, "shipping": {"price": 5}},
+        {"discountType": "%", "discount": {"%": 5}, "results": {"pass": 12, "fail": 1}},
+        {"pattern": "^a$", "limit": 100, "max_name": "none", "fee": "none", "title": "null"},
+        {"items[0]": 1, "items[1]": 2, "1.5": "a", "1/5": "b", "/old": "c", "/old/": "d"},
     ],
 )
 def test_ordinary_params_have_no_meaning(params: dict[str, Any]) -> None:
@@ -135,6 +213,11 @@ class TestASchema:
         assert list_kinds(params, schema=self.SCHEMA) == []
         assert list_kinds({**params, "options": {"amount": 5}}, schema=self.SCHEMA) == ["twice"]
 
+    def test_of_our_own_tool_allows_an_empty_text_that_is_its_default(self) -> None:
+        schema = {"properties": {"expires": {"type": "string", "default": ""}}}
+        assert list_kinds({"expires": ""}, schema=schema, is_from_outside=False) == []
+        assert list_kinds({"expires": ""}, schema=schema) == ["unlimited"]
+
     def test_of_our_own_tool_allows_a_null_that_is_its_default(self) -> None:
         params = {"amount": None}
         assert list_kinds(params, schema=self.SCHEMA, is_from_outside=False) == []
@@ -149,3 +232,10 @@ def test_deep_and_large_params_are_read_quickly() -> None:
     for word in ("a.", "sk-", "eyJ-", "{", "a:", "://"):
         assert read({"password_hint": word * 7_000}) == []
     assert read({f"p{n}": [{"to": n}] * 50 for n in range(200)}) == []
+    for word in ("a@", "*,", "A=b\n", "Basic aaaa ", "(?=", "<a", "/a"):
+        assert list_kinds({"hint": word * 10_000, "pattern": word * 900}) in ([], ["unlimited"] * 2)
+
+
+def test_two_values_of_one_path_are_not_settled_by_a_condition_on_it() -> None:
+    params = {"body": '{"amount": 5, "amount": 500}'}
+    assert not find_meanings(params, [], None)[0].is_fixed({"body", "body.amount"})

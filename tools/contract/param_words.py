@@ -93,9 +93,20 @@ _END = _split(
     "срокдействия 有効期限 过期时间 到期 만료"
 )
 _SIGN = _split(
-    "unit units symbol sign suffix prefix operator op delimiter separator bullet marker mask char character quote "
+    "unit units symbol sign suffix prefix operator op delimiter separator bullet marker char character quote "
     "einheit zeichen unite unidad unidade unita eenheid enhet simbolo symbole единица знак 単位 单位"
 )
+_KIND = _split("type types typ tipo kind art unit mode basis soort rodzaj тип 类型 類型 種類 유형")
+_LIMIT = _split(
+    "limit limits max maximum cap quota budget ceiling threshold limite grenze limiet лимит 上限 限额"
+)
+_PATTERN = _split("pattern patterns regex regexes regexp regexps")
+_PART = _split(
+    "tax taxes vat gst shipping delivery freight discount discounts tip surcharge deposit refund "
+    "commission interest duty insurance warranty steuer mwst versand rabatt impuesto envio descuento "
+    "taxe tva livraison remise iva spedizione sconto imposto frete desconto btw korting налог скидка"
+)
+"""Names of parts of an amount."""
 _AFTER = _split("confirm confirmation again repeat new old current value plain text")
 """Words that may follow the word for a password, as in `password_confirm`."""
 _SHORTEST_JOINED = 6
@@ -182,6 +193,30 @@ def names_end(name: str) -> bool:
 def names_sign(name: str) -> bool:
     """Return True for the name of a sign, such as a unit or a separator."""
     return _is_at_end(_list_words(name), _SIGN)
+
+
+@cache_by_text
+def names_kind(name: str) -> bool:
+    """Return True for the name of a kind, such as `discount_type`."""
+    return _is_at_end(_list_words(name), _KIND)
+
+
+@cache_by_text
+def names_limit(name: str) -> bool:
+    """Return True if a word of the name means a limit in a known language."""
+    return not _LIMIT.isdisjoint(_list_words(name))
+
+
+@cache_by_text
+def names_pattern(name: str) -> bool:
+    """Return True for the name of a regular expression."""
+    return _is_at_end(_list_words(name), _PATTERN)
+
+
+@cache_by_text
+def names_part(name: str) -> bool:
+    """Return True if a word of the name means an amount, or a part of one, in a known language."""
+    return not (_AMOUNT | _PART).isdisjoint(_list_words(name))
 
 
 _LONG_PASSWORDS = tuple(word for word in _PASSWORD if len(word) >= _SHORTEST_JOINED)

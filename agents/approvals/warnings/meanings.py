@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import combinations, islice
-from typing import Any, NamedTuple
+from typing import Any
 
+from agents.approvals.warnings.call_leaves import CallLeaves, Leaf
 from agents.approvals.warnings.card_values import (
     CHANGED,
     EMPTY,
@@ -17,32 +16,28 @@ from agents.approvals.warnings.card_values import (
     list_target_values,
 )
 from agents.approvals.warnings.marks import CREDENTIAL, EMPTIED, TWICE, UNLIMITED
-from agents.platform.value_text import format_json_value
+from agents.approvals.warnings.repeated_names import find_repeated, tell_value
 from tools.contract import Tool
-from tools.contract.credential_values import is_credential, is_filled
+from tools.contract.credential_values import has_token, is_credential, is_filled
 from tools.contract.outside_text import name_place, quote_excerpt
 from tools.contract.param_words import (
-    RECIPIENT_WORDS,
-    NamedThing,
-    find_named,
-    fold_name,
     names_amount,
     names_end,
+    names_kind,
+    names_limit,
+    names_pattern,
     names_sign,
-    split_name,
 )
-from tools.contract.wide_values import stands_for_all
+from tools.contract.wide_values import is_endless, matches_all, stands_for_all
 from tools.schemas.param_paths import find_unset_params, list_value_forms
 
-MAX_VALUES = 2_000
-"""The maximum number of values of one call that are checked."""
-MAX_ALIKE = 9
-"""The maximum number of values with one name that are compared."""
+MAX_VALUES = 40_000
+"""The maximum number of different values of one call that are checked."""
 _ALL = frozenset({"all", "any", "anyone", "anything", "everybody", "everyone", "everything"})
 """Values that stand for all others in a schema's list of values."""
-_ONCE = frozenset({NamedThing.AMOUNT, NamedThing.ACCOUNT, NamedThing.RIGHT, NamedThing.COMMAND})
-"""The kinds of values, besides recipients, of which a call has only one, so that a second one is
-odd."""
+_NULLS = frozenset({"null", "NULL", "Null", "None", "nil", "undefined"})
+"""Texts that programs write for a missing value."""
+_PERCENT = "%"
 
 
 @dataclass(frozen=True)
@@ -74,27 +69,17 @@ class Meaning:
         )
 
 
-class _Leaf(NamedTuple):
-    """A single value; `names` are the names that lead to it, which are the same for all entries of
-    a list."""
-
-    names: tuple[str, ...]
-    value: Any
-
-    @property
-    def path(self) -> str:
-        return ".".join(self.names)
-
-
 @dataclass
 class _Schema:
     """The parts of a tool's schema that show what values mean.
 
     Attributes:
+        is_ours: True if the defaults in the schema can be trusted.
         unset: the params for which null is the tool's default.
     """
 
     root: Mapping[str, Any] = field(default_factory=dict)
+    is_ours: bool = False
     unset: frozenset[str] = frozenset()
     _forms: dict[str, list[Mapping[str, Any]]] = field(default_factory=dict)
 
@@ -114,6 +99,12 @@ class _Schema:
         """Return True if the schema has each of these params, so that their values may differ."""
         return all(map(self.list_forms, paths))
 
+    def is_default(self, path: str, value: Any) -> bool:
+        """Return True if this empty value is the tool's own default."""
+        if value is None or not self.is_ours:
+            return path in self.unset
+        return any(form.get("default") == value for form in self.list_forms(path))
+
     def says_credential(self, path: str) -> bool:
         return any(
             form.get("format") == "password" or form.get("writeOnly") is True
@@ -130,59 +121,92 @@ def find_meanings(
         targets: the targets that the card shows; if there are none, it shows the params.
         tool: the called tool; None if it is not installed.
     """
-    schema = _Schema() if tool is None else _Schema(tool.schema)
-    if tool is not None and not tool.is_from_outside:
-        schema.unset = find_unset_params(tool.schema, params)
-    leaves = list(islice(_walk(params, ()), MAX_VALUES))
-    written = set(map(_get_key, leaves))
-    after = (leaf for each in targets for leaf in _walk(each.get("after") or {}, ()))
-    shown = [leaf for leaf in islice(after, MAX_VALUES) if _get_key(leaf) not in written]
-    read = [each for each in map(partial(_read, schema=schema), leaves) if each]
-    more = [each for each in map(partial(_read, schema=_Schema()), shown) if each]
-    nulls = _find_emptied(targets, leaves) if targets else _find_nulls(params, leaves, schema)
+    schema = _Schema() if tool is None else _Schema(tool.schema, not tool.is_from_outside)
+    if schema.is_ours:
+        schema.unset = find_unset_params(schema.root, params)
+    call = CallLeaves.of([params])
+    shown = CallLeaves.of(each.get("after") or {} for each in targets)
+    written = {_get_key(leaf, value) for leaf in call.leaves for value in leaf.entries}
+    more = _read_all(shown, _Schema(), written)
+    nulls = _find_emptied(targets, call.leaves) if targets else _find_nulls(call.leaves, schema)
     return [
-        *read,
+        *_read_all(call, schema, frozenset()),
         *(replace(each, is_in_params=False) for each in more),
         *nulls,
-        *_find_repeated(params, schema),
+        *_find_repeated(call.leaves, schema),
     ]
 
 
-def _get_key(leaf: _Leaf) -> tuple[str, str]:
-    return leaf.names[-1], repr(leaf.value)
+def _get_key(leaf: Leaf, value: Any) -> tuple[str, str]:
+    return leaf.names[-1], repr(value)
 
 
-def _walk(node: Any, names: tuple[str, ...]) -> Iterator[_Leaf]:
-    waiting = [(node, names)]
-    while waiting:  # no recursion, because params may be nested as deeply as JSON allows
-        value, here = waiting.pop()
-        if isinstance(value, Mapping):
-            waiting += [(inner, (*here, str(name))) for name, inner in [*value.items()][::-1]]
-        elif isinstance(value, list):
-            waiting += [(entry, here) for entry in reversed(value)]
-        elif here:
-            yield _Leaf(here, value)
+def _read_all(
+    call: CallLeaves, schema: _Schema, known: Collection[tuple[str, str]]
+) -> Iterator[Meaning]:
+    """Find the meanings of single values and names. Values outside of lists, and short lists, come
+    first; if there are too many different values, one meaning says that others are not checked.
+
+    Args:
+        known: the values that are checked elsewhere.
+    """
+    yield from _read_names(call)
+    seen, unread = set[tuple[tuple[str, ...], Any]](), call.unread
+    for leaf in sorted(call.leaves, key=lambda each: (each.scope > 0, len(each.entries))):
+        for value in leaf.entries:
+            key = (leaf.names, value)
+            if key in seen or (known and _get_key(leaf, value) in known):
+                continue
+            if len(seen) == MAX_VALUES:
+                unread = leaf.path
+                break
+            seen.add(key)
+            if meaning := _read(leaf, value, schema):
+                yield meaning
+    if unread:
+        where = f"{name_place(unread)}further values are not checked"
+        yield Meaning(UNLIMITED, where, (unread,), is_in_params=False)
 
 
-def _read(leaf: _Leaf, schema: _Schema) -> Meaning | None:
+def _read_names(call: CallLeaves) -> Iterator[Meaning]:
+    """Find the meanings of the names in objects, because names may be data."""
+    secret = set(filter(has_token, call.names))
+    wide = {each for each in call.names if stands_for_all(each) and each.strip() != _PERCENT}
+    for names in call.keys if secret or wide else ():
+        path, place = ".".join(names), ".".join(names[:-1])
+        if names[-1] in secret:
+            yield Meaning(CREDENTIAL, quote_excerpt(place or "name of a param"), (path,))
+        elif names[-1] in wide:
+            yield Meaning(UNLIMITED, f"{name_place(place)}{quote_excerpt(names[-1])}", (path,))
+
+
+def _read(leaf: Leaf, value: Any, schema: _Schema) -> Meaning | None:
     """Return the meaning of a text or number by itself; None for ordinary values."""
-    name, path, value = leaf.names[-1], leaf.path, leaf.value
     if value is None or isinstance(value, bool):
         return None
-    is_text = isinstance(value, str)
-    if is_credential(name, value) or (
+    path, names, is_text = leaf.path, leaf.all_names, isinstance(value, str)
+    if any(is_credential(name, value) for name in names) or (
         is_text and is_filled(value) and schema.says_credential(path)
     ):
         return Meaning(CREDENTIAL, quote_excerpt(path), (path,))
-    if not is_text or names_sign(name):
-        return None
-    if stands_for_all(value) or schema.says_all(path, value):
-        return Meaning(UNLIMITED, f"{name_place(path)}{quote_excerpt(value)}", (path,))
+    if _is_wide(names, value) or (is_text and schema.says_all(path, value)):
+        return Meaning(UNLIMITED, f"{name_place(path)}{quote_excerpt(str(value))}", (path,))
     return None
 
 
+def _is_wide(names: tuple[str, ...], value: str | float) -> bool:
+    """Return True if a value with these names has no limit."""
+    if is_endless(value) and any(names_amount(name) or names_limit(name) for name in names):
+        return True
+    if not isinstance(value, str) or any(map(names_sign, names)):
+        return False
+    if value.strip() == _PERCENT and any(map(names_kind, names)):
+        return False
+    return stands_for_all(value) or (any(map(names_pattern, names)) and matches_all(value))
+
+
 def _find_emptied(
-    targets: Sequence[Mapping[str, Any]], leaves: Iterable[_Leaf]
+    targets: Sequence[Mapping[str, Any]], leaves: Sequence[Leaf]
 ) -> Iterator[Meaning]:
     """Find the fields that a change of targets empties. A field that `after` leaves out does not
     count, because it may remain unchanged."""
@@ -204,113 +228,44 @@ def _find_emptied(
         yield Meaning(EMPTIED, where, tuple(paths) or (name,), is_in_params=bool(paths))
 
 
-def _find_nulls(
-    params: Mapping[str, Any], leaves: Iterable[_Leaf], schema: _Schema
-) -> Iterator[Meaning]:
-    """Find the nulls of a request in amounts, in end times, and in lists of texts."""
+def _find_nulls(leaves: Iterable[Leaf], schema: _Schema) -> Iterator[Meaning]:
+    """Find the empty values of a request in amounts and end times, and the nulls in lists of
+    texts."""
     for leaf in leaves:
-        name, path = leaf.names[-1], leaf.path
-        if leaf.value is not None or path in schema.unset:
+        path, value = leaf.path, leaf.value
+        if isinstance(value, list):
+            empty = sum(entry is None for entry in value)
+            if empty and all(entry is None or isinstance(entry, str) for entry in value):
+                yield Meaning(EMPTIED, f"{name_place(path)}{empty:,} of {len(value):,}", (path,))
+        elif not _is_missing(value) or schema.is_default(path, value):
             continue
-        if names_end(name):
+        elif any(map(names_end, leaf.all_names)):
             yield Meaning(UNLIMITED, f"{name_place(path)}no end", (path,))
-        elif names_amount(name):
-            yield Meaning(EMPTIED, f"{name_place(path)}null", (path,))
-    for path, entries in _walk_lists(params):
-        empty = sum(entry is None for entry in entries)
-        if empty and all(entry is None or isinstance(entry, str) for entry in entries):
-            yield Meaning(EMPTIED, f"{name_place(path)}{empty:,} of {len(entries):,}", (path,))
+        elif any(map(names_amount, leaf.all_names)):
+            yield Meaning(EMPTIED, f"{name_place(path)}{_tell_missing(value)}", (path,))
 
 
-def _walk_lists(params: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Yield each list that is a direct value of an object, with its path."""
-    waiting: list[tuple[Any, str]] = [(params, "")]
-    while waiting:
-        node, path = waiting.pop()
-        if isinstance(node, Mapping):
-            inner = [
-                (value, f"{path}.{name}" if path else str(name)) for name, value in node.items()
-            ]
-            yield from ((where, value) for value, where in inner if isinstance(value, list))
-            waiting += inner
-        elif isinstance(node, list):
-            waiting += [(entry, path) for entry in node if isinstance(entry, (Mapping, list))]
+def _is_missing(value: Any) -> bool:
+    return _is_empty(value) or (isinstance(value, str) and value.strip() in _NULLS)
 
 
-def _find_repeated(params: Mapping[str, Any], schema: _Schema) -> Iterator[Meaning]:
-    """Find two different values with the same name: in one object under two spellings of the name,
-    or in an object and in another object inside it. The latter counts only for kinds of values of
-    which a call has only one."""
-    for leaves in _walk_scopes(params):
-        by_name: dict[str, list[_Leaf]] = {}
-        for leaf in leaves:
-            by_name.setdefault(fold_name(leaf.names[-1]), []).append(leaf)
-        for same in by_name.values():
-            for one, other in combinations(same[:MAX_ALIKE], 2):
-                if not _are_equal(one.value, other.value) and (
-                    _are_spellings(one.names, other.names)
-                    or (_is_inside(one, other) and not schema.lists(one.path, other.path))
-                ):
-                    yield Meaning(TWICE, f"{_tell(one)}; {_tell(other)}", (one.path, other.path))
+def _tell_missing(value: str | None) -> str:
+    if value is None:
+        return "null"
+    return quote_excerpt(value) if value.strip() else "empty"
 
 
-def _walk_scopes(params: Mapping[str, Any]) -> Iterator[list[_Leaf]]:
-    """Yield the values that are not inside objects in a list, then the values of each object in a
-    list. A list of single values counts as one value."""
-    waiting: list[list[tuple[Mapping[str, Any], tuple[str, ...]]]] = [[(params, ())]]
-    left = MAX_VALUES
-    while waiting and left > 0:
-        objects, leaves = waiting.pop(), list[_Leaf]()
-        while objects and left > 0:
-            node, names = objects.pop()
-            for name, value in node.items():
-                left, here = left - 1, (*names, str(name))
-                entries = value if isinstance(value, list) else ()
-                if isinstance(value, Mapping):
-                    objects.append((value, here))
-                elif any(isinstance(entry, Mapping) for entry in entries):
-                    waiting += [[(each, here)] for each in entries if isinstance(each, Mapping)]
-                elif value not in EMPTY:
-                    leaves.append(_Leaf(here, value))
-        yield leaves
+def _find_repeated(leaves: Iterable[Leaf], schema: _Schema) -> Iterator[Meaning]:
+    for one, other in find_repeated(leaves, schema.lists):
+        paths = (one.path, other.path)
+        yield Meaning(TWICE, f"{_tell(one)}; {_tell(other)}", paths, len(set(paths)) == len(paths))
 
 
-def _are_spellings(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Return True if the paths differ only in spelling. Names with a single letter are ignored."""
-    return len(one[-1]) > 1 and list(map(fold_name, one)) == list(map(fold_name, other))
-
-
-def _is_inside(one: _Leaf, other: _Leaf) -> bool:
-    """Return True if one value is inside an object that is next to the other value, and a call has
-    only one value of this kind.
-
-    If the inner object itself names an amount or the like, as in `fee.amount`, its value means
-    something else.
-    """
-    outer, inner = sorted((one.names, other.names), key=len)
-    between = inner[len(outer) - 1 : -1]
-    is_single = find_named(outer[-1]) in _ONCE or split_name(outer[-1]) & RECIPIENT_WORDS
-    return (
-        bool(between)
-        and inner[: len(outer) - 1] == outer[:-1]
-        and bool(is_single)
-        and all(find_named(name) is NamedThing.NOTHING for name in between)
-    )
-
-
-def _are_equal(one: Any, other: Any) -> bool:
-    """Return True for equal values, whatever their type: 10, 10.0 and “10”."""
-    if one == other and isinstance(one, bool) == isinstance(other, bool):
-        return True
-    texts = [format_json_value(each).strip().casefold() for each in (one, other)]
-    return texts[0] == texts[1] or texts[0] == texts[1].removesuffix(".0")
-
-
-def _tell(leaf: _Leaf) -> str:
+def _tell(leaf: Leaf) -> str:
     """Name the place and the value; for a credential, only the place."""
-    if is_credential(leaf.names[-1], leaf.value):
+    if any(is_credential(name, leaf.value) for name in leaf.all_names):
         return quote_excerpt(leaf.path)
-    return f"{name_place(leaf.path)}{quote_excerpt(format_json_value(leaf.value))}"
+    return f"{name_place(leaf.path)}{quote_excerpt(tell_value(leaf.value))}"
 
 
 def _is_empty(value: Any) -> bool:

@@ -35,7 +35,6 @@ OUT_OF_REACH: dict[str, frozenset[str]] = {
             "hexadecimal",
             "in brackets",
             "negative",
-            "not a number",
             "powers of ten",
         }
     ),
