@@ -70,7 +70,6 @@ SHORTEST_STYLED = 3
 the like."""
 _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"\S+")
-_TURNED_NUMBERS = re.compile("(?<![\u0590-\u08ff])([\u0590-\u08ff]{1,40})[^\\S\n]{1,9}[0-9]{1,40}")
 _LAST_NUMBER = re.compile(r"[0-9][0-9.,]*[^0-9\n]*$")
 FURTHEST_NUMBER = 12
 """The maximum number of characters between a number and the letters that swap it with the next
@@ -311,32 +310,56 @@ def _is_rare_latin_twin(char: str) -> bool:
 
 
 def _find_turned_parts(text: str, languages: Collection[str]) -> Iterator[OddPart]:
-    """Find numbers and addresses whose displayed order is changed by right-to-left letters."""
-    if not any(map(_is_right_to_left, set(text))):
+    """Find numbers and addresses whose displayed order is changed by right-to-left letters or
+    signs."""
+    leftward = frozenset(filter(_is_right_to_left, set(text)))
+    if not leftward:
         return
+    is_written_leftwards = _is_written_leftwards(text, languages)
     for found in _TOKEN.finditer(text):
         token = found[0]
-        first = next((at for at, char in enumerate(token) if _is_right_to_left(char)), 0)
-        if all(any(map(_is_latin_or_digit, part)) for part in (token[:first], token[first:])):
-            odd = frozenset(filter(_is_right_to_left, token))
+        first = next((at for at, char in enumerate(token) if char in leftward), 0)
+        odd = leftward.intersection(token)
+        is_joined = is_written_leftwards and not any(map(str.isalpha, odd))
+        if not is_joined and all(
+            any(map(_is_latin_or_digit, part)) for part in (token[:first], token[first:])
+        ):
             yield OddPart(found.start(), found.end(), odd, TURNED)
-    strong = _FIRST_STRONG.search(text)
-    is_written_leftwards = not LEFTWARD_SCRIPTS.isdisjoint(name_scripts(languages)) or (
-        strong is not None
-        and _is_right_to_left(strong[0])
-        and sum(map(_is_right_to_left, text)) >= FEWEST_OF_A_SENTENCE
-    )
-    for found in () if is_written_leftwards else _TURNED_NUMBERS.finditer(text):
+    for found in () if is_written_leftwards else _build_turned_numbers(text).finditer(text):
         before = text[max(0, found.start() - FURTHEST_NUMBER) : found.start()]
         number = _LAST_NUMBER.search(before)
-        if number and all(map(_is_right_to_left, found[1])):
-            start = found.start() - len(before) + number.start()
-            yield OddPart(start, found.end(), frozenset(found[1]), TURNED)
+        odd = leftward.intersection(found[1])
+        if number and odd:
+            yield OddPart(found.start() - len(before) + number.start(), found.end(), odd, TURNED)
+
+
+def _is_written_leftwards(text: str, languages: Collection[str]) -> bool:
+    """Return True if one of the languages is written from right to left, or if the text is a
+    sentence that begins with such letters. Signs such as the Hebrew hyphen are ordinary there."""
+    strong = _FIRST_STRONG.search(text)
+    return not LEFTWARD_SCRIPTS.isdisjoint(name_scripts(languages)) or (
+        strong is not None
+        and _is_right_to_left(strong[0])
+        and sum(char.isalpha() and _is_right_to_left(char) for char in text) >= FEWEST_OF_A_SENTENCE
+    )
+
+
+def _build_turned_numbers(text: str) -> re.Pattern[str]:
+    """Build a pattern for a number after the text's right-to-left letters and signs, with the marks
+    on them."""
+    leftward = "".join(filter(_is_right_to_left_or_mark, sorted(set(text))))
+    letters = f"[{re.escape(leftward)}]"
+    return re.compile(f"(?<!{letters})({letters}++)[^\\S\n]{{0,9}}[+#$£€¥₪-]?[0-9]{{1,40}}")
 
 
 @lru_cache(maxsize=4096)
 def _is_right_to_left(char: str) -> bool:
-    return unicodedata.bidirectional(char) in {"R", "AL"} and char.isalpha()
+    is_shown = unicodedata.category(char) != "Cf"
+    return is_shown and unicodedata.bidirectional(char) in {"R", "AL"}
+
+
+def _is_right_to_left_or_mark(char: str) -> bool:
+    return _is_right_to_left(char) or unicodedata.bidirectional(char) == "NSM"
 
 
 def _is_latin_or_digit(char: str) -> bool:

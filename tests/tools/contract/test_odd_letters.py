@@ -79,6 +79,16 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("https://acme.com/א/1", "https://acme.com/א/1", TURNED),
         ("pay 100 א 200", "100 א 200", TURNED),
         ("100 א 200", "100 א 200", TURNED),
+        ("12־3456", "12־3456", TURNED),
+        ("12׀3456", "12׀3456", TURNED),
+        ("5׃100", "5׃100", TURNED),
+        ("123؛456", "123؛456", TURNED),
+        ("Pay 100 ׀ 900 EUR", "100 ׀ 900", TURNED),
+        ("Pay 100 ׀900 EUR", "100 ׀900", TURNED),
+        ("Pay 100 ׀ €900", "100 ׀ €900", TURNED),
+        ("Pay 100 \ufb2a\ufb2a 900 EUR", "100 \ufb2a\ufb2a 900", TURNED),
+        ("Pay 100 \U00010800 900 EUR", "100 \U00010800 900", TURNED),
+        ("Pay 100 ב\u05bc 900 EUR", "100 ב\u05bc 900", TURNED),
         ("Аcme Corp", "Аcme", MIXED),
         ("Сорос Corp", "Сорос", MIXED),
         ("pay Сорос now, срочно и быстро", "Сорос", MIXED),
@@ -127,6 +137,10 @@ def test_a_part_that_passes_for_another_is_found_with_its_kind(
         "Ⓜ️ Station, Ⓐ or Ⓑ",
         "Øre, Ærø, Łukasz, Đorđe, þing, œuvre",
         "Kılıç Yılmaz, Işık",
+        "בשנים 2020־2021 היו 100 ־ 200",
+        "טלוויזיה 55״ ב־10 תשלומים",
+        "الأرقام 123؛456؛789",
+        "Ask the בית־ספר at 5",
         "½ kg, 5 №",
         "1½ kg, 5²",
         "ООО Google",
@@ -172,6 +186,8 @@ def test_letters_and_digits_of_the_given_languages_are_left_alone() -> None:
     assert find("Сорос Corp", "ru") == [("Сорос", MIXED)]
     assert find("ＡＢＣ 10％", "ja") == []
     assert find("Є100", "uk") == []
+    assert find("12־3456", "he") == []
+    assert find("12א3456", "he") == [("12א3456", TURNED)]
 
 
 def test_the_number_of_parts_of_one_kind_in_a_text_is_limited() -> None:
@@ -185,6 +201,8 @@ def test_the_number_of_parts_of_one_kind_in_a_text_is_limited() -> None:
         "1" * 200_000 + " א",
         "1," * 100_000 + "א",
         "1 א " * 50_000,
+        "1 ׀ " * 50_000,
+        "1 " + "׀" * 200_000,
         "О" * 200_000 + "1",
         "1О," * 60_000,
         "1l" * 100_000,
