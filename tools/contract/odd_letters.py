@@ -48,8 +48,18 @@ Shorter words are taken for formulas: Δx, αβ."""
 WEAK = frozenset(SMALL_CAPITALS) | frozenset("гνιυ")
 """Letters that only resemble a Latin letter; a word that contains one does not pass for Latin."""
 LIGATURES = frozenset(map(chr, range(0xFB00, 0xFB07)))
-DOTLESS = frozenset("ıȷ")
+DOTLESS_I, DOTLESS_J = "ıȷ"
 _TURKISH = re.compile("[ğĞşŞİ]")
+_TURKISH_CODES = frozenset({"tr", "az"})
+_VOWELS = "aeiouAEIOUıİöüÖÜâîûÂÎÛ"
+_UNLIKE_TURKISH = re.compile(
+    f"[qwxQWX]|[^\\x00-\\x7fçÇğĞşŞ{_VOWELS}]|[{_VOWELS}]{{2}}|^[^{_VOWELS}]{{2,}}ı"
+    f"|[eiouöüîûEOUÖÜÎÛ][^{_VOWELS}]*ı|ı(?!yor)[^{_VOWELS}]*[eiouîûEOUÎÛ]"
+)
+"""What a Turkish word with a dotless ı hardly ever has: a foreign letter, two vowels side by side,
+two consonants at its start before the ı, or a vowel near the ı that vowel harmony excludes. Of the
+excluded vowels, ö and ü may follow, as in Kadıköy, because Latin names rarely have them."""
+_ADDRESS = re.compile(r"(?<![\w.@-])[\w-]++(?:[.@]++[\w-]++)++")
 FIRST_RARE_LATIN = "\u0180"
 """The first rare Latin letter. Latin letters before it are part of the spelling of many languages:
 ø, ł, æ."""
@@ -256,8 +266,11 @@ def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[O
     struck-out letters."""
     characters = set(text)
     twins = set(filter(_is_rare_latin_twin, characters))
-    if not ({"tr", "az"} & set(languages) or _TURKISH.search(text)):
-        twins |= DOTLESS & characters
+    is_turkish = _TURKISH_CODES & set(languages) or _TURKISH.search(text)
+    if DOTLESS_J in characters and not is_turkish:
+        twins.add(DOTLESS_J)
+    if DOTLESS_I in characters and not is_turkish:
+        yield from _find_dotless_words(text)
     styled = {char for char in characters - _ASCII if name_alphabet(char) == STYLED}
     for found in WORD.finditer(text) if twins or styled else ():
         letters = frozenset(twins.intersection(found[0]))
@@ -275,6 +288,18 @@ def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[O
     for found in _STRUCK_WORD.finditer(text):
         letters = frozenset(filter(str.isalnum, found[0]))
         yield OddPart(found.start(), found.end(), letters, STRUCK)
+
+
+def _find_dotless_words(text: str) -> Iterator[OddPart]:
+    """Find the words in which a dotless i passes for an i: words that do not read as Turkish, and
+    addresses, unless they end with `.tr` or the like."""
+    for found in WORD.finditer(text):
+        if DOTLESS_I in found[0] and _UNLIKE_TURKISH.search(unicodedata.normalize("NFC", found[0])):
+            yield OddPart(found.start(), found.end(), frozenset(DOTLESS_I), DISGUISED)
+    for found in _ADDRESS.finditer(text):
+        ending = re.split("[.@]", found[0].lower())[-1]
+        if DOTLESS_I in found[0] and ending in ENDINGS and ending not in _TURKISH_CODES:
+            yield OddPart(found.start(), found.end(), frozenset(DOTLESS_I), DISGUISED)
 
 
 def _is_styled_word(word: str, text: str, languages: Collection[str]) -> bool:

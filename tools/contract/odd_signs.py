@@ -33,15 +33,19 @@ _AMOUNT = re.compile(
     rf"(?P<sign>[+-]?)(?P<unit>\s?l)?\s?(?:{_CURRENCY}|%)?\)?"
 )
 _BESIDE_CURRENCY = re.compile(
-    rf"(?:(?<=[{_CURRENCIES}])|(?<=[{_CURRENCIES}]\s))[OoIl][\dOoIl.,]*\d(?!\w)"
-    rf"|(?<![\w.,-])(?:[OoIl][\dOoIl.,]*\d(?=\s?[{_CURRENCIES}])|l\d[\dOoIl.,]*\d(?=\s[A-Z]{{3}}\b))"
+    rf"(?:(?<=[{_CURRENCIES}])|(?<=[{_CURRENCIES}]\s))\d?[OoIl][\dOoIl.,]*\d(?!\w)"
+    rf"|(?<![\w.,-])(?:\d?[OoIl][\dOoIl.,]*\d(?=\s?[{_CURRENCIES}])"
+    r"|(?:l\d[\dOoIl.,]*\d|\d[Oo]\d)(?=\s[A-Z]{3}\b))"
 )
-"""A number that begins with a letter, beside a currency: `€l00`, `l00 EUR`."""
+"""A number beside a currency that begins with a letter, or has one after its first digit: `€l00`,
+`l00 EUR`, `1o5 EUR`."""
+_NO_CENTS = re.compile(r"(?<=\d[.,])[\u2012-\u2014\u2212]{1,2}(?!\s?\d)")
+"""A dash in place of the cents, as in `100,\u2013 €`."""
 
 
 def find_led_numbers(text: str) -> Iterator[Found]:
-    """Yield the numbers beside a currency that begin with a letter that is read as a digit:
-    `€l00`."""
+    """Yield the numbers beside a currency that have a letter that is read as a digit at their
+    start: `€l00`."""
     for found in _BESIDE_CURRENCY.finditer(text):
         yield found.start(), found.end(), frozenset(found[0]) & frozenset(_LETTERS)
 
@@ -72,6 +76,7 @@ def find_odd_amount(text: str, languages: Collection[str]) -> frozenset[str]:
     letters such as O, and dashes that pass for a minus. Empty if the text is not an amount."""
     if len(text) > LONGEST_AMOUNT:
         return frozenset()
+    text = _NO_CENTS.sub("", text)
     numerals = frozenset(char for char in text if get_kind(char) == ROMAN)
     found = _AMOUNT.fullmatch("".join(map(_read_plainly, text.strip())))
     if numerals or not found:
