@@ -82,6 +82,8 @@ def test_an_ordinary_value_has_no_warning(value: object) -> None:
 def test_labels_nested_values_and_names_of_params_are_checked() -> None:
     assert list_kinds({"a\u200bb": 1}) == ["hidden"]
     assert list_kinds({"a": [{"b": ["x\u200by"]}]}) == ["hidden"]
+    assert list_kinds({"сс": "audit"}) == ["alphabets"]
+    assert list_kinds({"body": {"сс": 1}, "цена": 2}) == ["alphabets"]
     assert list_kinds({}, {"id": "1", "label": "Аcme Corp", "before": {}, "after": {}}) == [
         "alphabets"
     ]

@@ -9,14 +9,21 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 
 from tools.caches import cache_by_text
 from tools.contract.host_endings import ENDINGS
-from tools.contract.languages import ARABIC, find_main_script, may_be_east_asian, name_scripts
-from tools.contract.look_alikes import LOOKS, SMALL_CAPITALS, STROKES
+from tools.contract.languages import (
+    ARABIC,
+    CJK,
+    find_main_script,
+    may_be_east_asian,
+    name_scripts,
+)
+from tools.contract.look_alikes import LOOKS, SMALL_CAPITALS, STROKES, fold_characters
 from tools.contract.odd_numbers import find_odd_numbers
 from tools.contract.odd_signs import find_led_numbers, find_odd_signs
+from tools.contract.param_words import NamedThing, find_named
 
 KINDS = MIXED, DISGUISED, ENCLOSED, STRUCK, DIGITS, TURNED, SIGNS = (
     "mixed alphabets",
@@ -90,6 +97,24 @@ treated as a sentence."""
 SHORTEST_IMITATION = 5
 """The minimum number of letters of a word that is odd, without being all in capitals, because each
 of its letters has a Latin twin. In other alphabets, shorter words of such letters are common."""
+_COMMON_LETTERS = re.compile("[а-яёα-ω]+")
+"""The letters of Russian and Greek. Longer words of such letters alone, such as ресурс, are common
+even if each letter has a Latin twin."""
+_SINGLE = (
+    "\u2e80-\u2fdf\u30a1-\u30ff\u3105-\u318f\u31a0-\u31ef\u3400-\u9fff\uf900-\ufaff"
+    "\uff66-\uffdc\U00020000-\U0003ffff"
+)
+_IDEOGRAPH = re.compile(f"[{_SINGLE}\u3041-\u309f\uac00-\ud7a3]")
+_IDEOGRAPHIC_WORD = re.compile(rf"[\w{_SINGLE}]+")
+_SHAPED = "工丨卩丁卜尺乙几爪冂凵乂匚丂乃卂卄廾乇丫亅乚丿エロㄥㄒㄩㄖㄚㅣㅇ"
+"""East Asian letters of the shape of a Latin letter that words in capitals rarely have beside
+them."""
+_LATIN = "[A-Za-z\u00c0-\u024f]"
+_SPELLED_WITH_IDEOGRAPHS = re.compile(
+    rf"(?!{_LATIN}.{_LATIN}\Z)"  # A対B
+    f"(?:[{_SHAPED}](?=[A-Z]{{2}}))?{_LATIN}++(?:([{_SINGLE}])\\1?{_LATIN}++)*+"
+    f"(?:(?<=[A-Z]{{2}})[{_SHAPED}])?"
+)
 LEFTWARD_SCRIPTS = frozenset({ARABIC, "HEBREW", "THAANA"})
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
 
@@ -111,11 +136,14 @@ class OddPart:
     kind: str
 
 
-def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
+def find_odd_parts(
+    text: str, languages: Collection[str] = (), *, is_name: bool = False
+) -> list[OddPart]:
     """Find the parts of a text that pass for other text, from left to right, without overlaps.
 
     Args:
         languages: codes of the languages in which the text may be written, such as `tr`.
+        is_name: True for the name of a param, in which any word that passes for Latin is odd.
     """
     digits = (*find_odd_numbers(text, languages), *find_led_numbers(text))
     numbers = (OddPart(*number, DIGITS) for number in digits)
@@ -123,7 +151,8 @@ def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
         (numbers,)
         if text.isascii()
         else (
-            _find_odd_words(text, languages),
+            _find_odd_words(text, languages, is_name=is_name),
+            _find_lone_ideographs(text, languages),
             _find_disguised_letters(text, languages),
             numbers,
             (OddPart(*sign, SIGNS) for sign in find_odd_signs(text, languages)),
@@ -176,7 +205,7 @@ def _nearly_passes_for_latin(word: str) -> bool:
     )
 
 
-def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
+def _find_odd_words(text: str, languages: Collection[str], *, is_name: bool) -> Iterator[OddPart]:
     """Find words that mix alphabets, and words that imitate Latin words, either among Latin words
     or alone as a name or code."""
     alphabets_of_text = {name_alphabet(char) for char in set(text)} - {""}
@@ -191,8 +220,11 @@ def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
         or (usual.isdisjoint(_list_alphabets(word)) and _nearly_passes_for_latin(word))
         for word in plain
     ]
-    may_pass = any(LATIN in _list_alphabets(word) for word in plain) or (
-        scripts.isdisjoint(alphabets_of_text) and _imitates_latin(text, plain)
+    is_foreign = scripts.isdisjoint(alphabets_of_text)
+    may_pass = (
+        any(LATIN in _list_alphabets(word) for word in plain)
+        or (is_name and (is_foreign or _reads_as_known_name(text)))
+        or (is_foreign and _imitates_latin(text, plain))
     )
     honest = _list_honest_words(plain, passing)
     for place, (start, end, word) in enumerate(words):
@@ -203,7 +235,7 @@ def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
             letters = _find_odd_letters(word, alphabets)
         else:
             # A word of one repeated letter is a legal form, such as the OOO of Russian companies.
-            has_letters_of_a_word = len(word) == 1 or len(set(word.casefold())) > 1
+            has_letters_of_a_word = is_name or len(word) == 1 or len(set(word.casefold())) > 1
             is_disguised = _is_word_of_numerals(word) or (
                 may_pass and has_letters_of_a_word and passing[place] and place not in honest
             )
@@ -214,16 +246,29 @@ def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
 
 def _imitates_latin(text: str, words: Sequence[str]) -> bool:
     """Return True if a text without Latin letters reads as a Latin name in capitals, as a Latin
-    word with a number, or as a longer Latin word."""
+    word with a number or an inner capital, or as a longer Latin word with a rare letter."""
     return (
         all(map(passes_for_latin, words))
         and any(len(word) > 1 for word in words)
         and (
-            text.isupper()
+            fold_characters(text).isupper()
             or (text != text.upper() and _DIGIT.search(text) is not None)
-            or max(map(len, words)) >= SHORTEST_IMITATION
+            or any(map(_is_unusual_word, words))
         )
     )
+
+
+def _is_unusual_word(word: str) -> bool:
+    """Return True for a word with a capital after a small letter, and for a longer word with a rare
+    letter."""
+    has_inner_capital = any(one.islower() and other.isupper() for one, other in pairwise(word))
+    return has_inner_capital or (
+        len(word) >= SHORTEST_IMITATION and not _COMMON_LETTERS.fullmatch(word.lower())
+    )
+
+
+def _reads_as_known_name(name: str) -> bool:
+    return find_named(fold_characters(name)) != NamedThing.NOTHING
 
 
 def _list_honest_words(words: Sequence[str], passing: Sequence[bool]) -> frozenset[int]:
@@ -259,6 +304,28 @@ def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
             frozenset(odd & LOOKS.keys()) if len(word) >= SHORTEST_MIX_WITH_GREEK else frozenset()
         )
     return odd
+
+
+def _find_lone_ideographs(text: str, languages: Collection[str]) -> Iterator[OddPart]:
+    """Find Latin words in which an East Asian letter passes for a Latin one, such as Wa丨mart. In a
+    text with other East Asian letters, such words are ordinary."""
+    if CJK in name_scripts(languages) or not _IDEOGRAPH.search(text):
+        return
+    parts = []
+    for found in _IDEOGRAPHIC_WORD.finditer(text):
+        odd = frozenset(_IDEOGRAPH.findall(found[0]))
+        if odd and not _is_spelled_with_ideographs(found[0]):
+            return
+        if odd:
+            parts.append(OddPart(found.start(), found.end(), odd, MIXED))
+    yield from parts
+
+
+def _is_spelled_with_ideographs(word: str) -> bool:
+    """Return True for a word of Latin letters with few East Asian letters between them, or with one
+    beside capitals at an edge that has the shape of a capital."""
+    count = len(_IDEOGRAPH.findall(word))
+    return _SPELLED_WITH_IDEOGRAPHS.fullmatch(word) is not None and len(word) >= 3 * count
 
 
 def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[OddPart]:

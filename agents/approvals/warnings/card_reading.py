@@ -341,7 +341,7 @@ def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[
 
 
 def _describe_odd(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:
-    parts = find_odd_parts(text, languages)
+    parts = find_odd_parts(text, languages, is_name=not field)
     for part in parts:
         excerpt = quote_excerpt(text[max(0, part.start - 10) : part.end + 10])
         if part.kind == MIXED:

@@ -109,6 +109,15 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("АСМЕ", "АСМЕ", MIXED),
         ("аррӏе", "аррӏе", MIXED),
         ("ꓮꓑꓑꓡꓰ", "ꓮꓑꓑꓡꓰ", MIXED),
+        ("еВау", "еВау", MIXED),
+        ("ꓮꓚꓟꓰ", "ꓮꓚꓟꓰ", MIXED),
+        ("Wa丨mart", "Wa丨mart", MIXED),
+        ("Amazㅇn", "Amazㅇn", MIXED),
+        ("Pay卩al now", "Pay卩al", MIXED),
+        ("Gㅇㅇgle", "Gㅇㅇgle", MIXED),
+        ("Netfㄥix", "Netfㄥix", MIXED),
+        ("Face⼀book", "Face⼀book", MIXED),
+        ("工BM", "工BM", MIXED),
         ("СОРА-2041", "СОРА", MIXED),
         ("ΑΒΧ 2041", "ΑΒΧ", MIXED),
         ("ſudo ls", "ſudo", DISGUISED),
@@ -157,6 +166,14 @@ def test_a_part_that_passes_for_another_is_found_with_its_kind(
         "טלוויזיה 55״ ב־10 תשלומים",
         "الأرقام 123؛456؛789",
         "Ask the בית־ספר at 5",
+        "ресурс",
+        "Сахара",
+        "Tシャツ, A型, X線, 3D印刷",
+        "A型",
+        "A対B",
+        "IT部",
+        "元CEO",
+        "PC版Excel 東京",
         "½ kg, 5 №",
         "1o1 with Ann",
         "6CO2 + 6H2O → C6H12O6 + 6O2",
@@ -208,6 +225,24 @@ def test_letters_and_digits_of_the_given_languages_are_left_alone() -> None:
     assert find("12א3456", "he") == [("12א3456", TURNED)]
 
 
+@pytest.mark.parametrize("name", ["сс", "сору", "аԁԁrеss", "ассоss"])
+def test_a_word_in_the_name_of_a_param_that_passes_for_latin_is_found(name: str) -> None:
+    assert [part.kind for part in find_odd_parts(name, is_name=True)] == [MIXED]
+
+
+def test_names_of_params_in_a_language_of_the_organization_are_left_alone() -> None:
+    assert find_odd_parts("ресурс", {"ru"}, is_name=True) == []
+    assert find_odd_parts("сс", {"ru"}, is_name=True)
+    for name in ("цена", "адрес", "имя", "вес"):
+        assert find_odd_parts(name, is_name=True) == []
+
+
+def test_latin_words_with_ideographs_are_left_alone_where_an_east_asian_language_is_written() -> (
+    None
+):
+    assert find("Wa丨mart", "ja") == []
+
+
 def test_the_number_of_parts_of_one_kind_in_a_text_is_limited() -> None:
     assert len(find("aא1 " * (MOST_PARTS + 1))) == MOST_PARTS
 
@@ -227,6 +262,9 @@ def test_the_number_of_parts_of_one_kind_in_a_text_is_limited() -> None:
         "1" + "O" * 200_000,
         "Сорос " * 50_000,
         "1O" * 100_000,
+        "Wa丨" * 60_000,
+        "丨" * 200_000,
+        "a" * 200_000 + "丨",
         "aı" * 100_000,
         "ız" * 100_000,
         "ı.a" * 60_000,
