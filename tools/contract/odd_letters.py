@@ -60,10 +60,10 @@ _TURKISH = re.compile("[ğĞşŞİ]")
 _TURKISH_CODES = frozenset({"tr", "az"})
 _VOWELS = "aeiouAEIOUıİöüÖÜâîûÂÎÛ"
 _UNLIKE_TURKISH = re.compile(
-    f"[qwxQWX]|[^\\x00-\\x7fçÇğĞşŞ{_VOWELS}]|[{_VOWELS}]{{2}}|^[^{_VOWELS}]{{2,}}ı"
+    f"[qwxQWX]|c[hk]|[^\\x00-\\x7fçÇğĞşŞ{_VOWELS}]|[{_VOWELS}]{{2}}|^[^{_VOWELS}]{{2,}}ı"
     f"|[eiouöüîûEOUÖÜÎÛ][^{_VOWELS}]*ı|ı(?!yor)[^{_VOWELS}]*[eiouîûEOUÎÛ]"
 )
-"""What a Turkish word with a dotless ı hardly ever has: a foreign letter, two vowels side by side,
+"""What a Turkish word with a dotless ı hardly ever has: foreign letters, two vowels side by side,
 two consonants at its start before the ı, or a vowel near the ı that vowel harmony excludes. Of the
 excluded vowels, ö and ü may follow, as in Kadıköy, because Latin names rarely have them."""
 _ADDRESS = re.compile(r"(?<![\w.@-])[\w-]++(?:[.@]++[\w-]++)++")
@@ -217,6 +217,7 @@ def _find_odd_words(text: str, languages: Collection[str], *, is_name: bool) -> 
     plain = [word for _, _, word in words]
     passing = [
         passes_for_latin(word)
+        or (is_name and _reads_as_known_name(word))
         or (usual.isdisjoint(_list_alphabets(word)) and _nearly_passes_for_latin(word))
         for word in plain
     ]
@@ -412,8 +413,8 @@ def _find_turned_parts(text: str, languages: Collection[str]) -> Iterator[OddPar
         token = found[0]
         first = next((at for at, char in enumerate(token) if char in leftward), 0)
         odd = leftward.intersection(token)
-        is_joined = is_written_leftwards and not any(map(str.isalpha, odd))
-        if not is_joined and all(
+        is_ordinary = is_written_leftwards and not any(map(str.isalpha, odd))
+        if not is_ordinary and all(
             any(map(_is_latin_or_digit, part)) for part in (token[:first], token[first:])
         ):
             yield OddPart(found.start(), found.end(), odd, TURNED)

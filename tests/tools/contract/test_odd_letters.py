@@ -45,6 +45,7 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("applıcation", "applıcation", DISGUISED),
         ("chına", "chına", DISGUISED),
         ("twıtch", "twıtch", DISGUISED),
+        ("hıtachı", "hıtachı", DISGUISED),
         ("toshıba", "toshıba", DISGUISED),
         ("pay@vısa.com", "pay@vısa.com", DISGUISED),
         ("ᴀᴄᴍᴇ Corp", "ᴀᴄᴍᴇ", DISGUISED),
@@ -225,7 +226,7 @@ def test_letters_and_digits_of_the_given_languages_are_left_alone() -> None:
     assert find("12א3456", "he") == [("12א3456", TURNED)]
 
 
-@pytest.mark.parametrize("name", ["сс", "сору", "аԁԁrеss", "ассоss"])
+@pytest.mark.parametrize("name", ["сс", "Сс", "то", "το", "сору", "аԁԁrеss"])
 def test_a_word_in_the_name_of_a_param_that_passes_for_latin_is_found(name: str) -> None:
     assert [part.kind for part in find_odd_parts(name, is_name=True)] == [MIXED]
 
