@@ -53,7 +53,14 @@ def list_kinds(params: dict[str, Any], *targets: dict[str, Any]) -> list[str]:
     [
         ("a\u200bb\u200bc", "hidden", "in “x”: zero width space U+200B, 2 times"),
         ("a" + "\u0301" * 12, "hidden", "in “x”: 12 combining marks on one letter"),
-        ("a\u00a0b", "spaces", "in “x”: no-break space U+00A0, once"),
+        ("a\u2003b", "spaces", "in “x”: em space U+2003, once"),
+        ("a\u00a0\u00a0b", "spaces", "in “x”: no-break space U+00A0, 2 times"),
+        ("pay\u202fpal", "spaces", "in “x”: narrow no-break space U+202F, once"),
+        ("rm\u00a0-rf /", "spaces", "in “x”: no-break space U+00A0, once"),
+        ("https://acme.com/a\u00a0b", "spaces", "in “x”: no-break space U+00A0, once"),
+        (f"a\n{' ' * 81}b", "spaces", "in “x”: 81 spaces in a row"),
+        ("a\n" + "\t" * 20 + "b", "spaces", "in “x”: 20 spaces in a row"),
+        (f"report.pdf{' ' * 19}.exe", "spaces", "in “x”: 19 spaces before “.exe”"),
         ("a\n\n\n\n\n\nb", "spaces", "in “x”: 5 blank lines in a row"),
         (f"a{' ' * 40}b", "spaces", "in “x”: 40 spaces in a row"),
         ("ada  ", "spaces", "in “x”: spaces at the end of “ada”: 2"),
@@ -72,6 +79,9 @@ def test_a_deceptive_value_has_its_mark(value: str, kind: str, detail: str) -> N
     [
         *("Acme Corp", "12\u202f000 €", "Prix\u00a0: 5", "👨\u200d👩\u200d👧 ❤️", "a\n\n\nb"),
         *("text\n    indented", "東京Tower", 5, None, True),
+        *("M.\u00a0Dupont", "z.\u202fB.", "Acme\u00a0GmbH", "Müller\u00a0&\u00a0Co", "k\u00a0lesu"),
+        *("Tel.\u00a0+49 30 1", "m\u202f=\u202f5", "nr\u00a0Z/110/2026", "Paris\u00a0– Lyon"),
+        *(f"def f():\n{' ' * 20}return 1", f"a\r\n{' ' * 80}b", "a  .gitignore file", "a .b"),
         *("see https://10.0.0.1/ and amazon.co.uk", "Budget approved last week, they say."),
     ],
 )
@@ -79,9 +89,45 @@ def test_an_ordinary_value_has_no_warning(value: object) -> None:
     assert list_kinds({"x": value}) == []
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "is_marked"),
+    [
+        ("file", "docs/  .ssh/config", True),
+        ("filename", "a\u00a0\t.exe", True),
+        ("path", f"{'a/' * 150}b ", True),
+        ("file", "docs/my  report.pdf", False),
+        ("text", "docs/  .ssh/config", False),
+        ("path", "a\u00a0b", True),
+        ("host", "a\u00a0b", True),
+        ("account", "Ada\u00a0B", True),
+        ("command", "rm\u00a0x", True),
+        ("name", "Ada\u00a0B", False),
+    ],
+)
+def test_spaces_in_files_addresses_accounts_and_commands_are_exact(
+    field: str, value: str, *, is_marked: bool
+) -> None:
+    assert ("spaces" in list_kinds({field: value})) == is_marked
+
+
+def test_a_no_break_space_in_the_name_of_a_param_is_marked() -> None:
+    assert list_kinds({"bank\u00a0code": "x"}) == ["spaces"]
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "text",
+    ["a" + " " * 20_000, "\n" + " " * 20_000, "a  ." * 5_000, "a\u00a0" * 10_000, "a/" * 10_000],
+)
+def test_spaces_of_a_long_value_are_read_in_linear_time(text: str) -> None:
+    list_kinds({"file": text, "text": text})
+
+
 def test_labels_nested_values_and_names_of_params_are_checked() -> None:
     assert list_kinds({"a\u200bb": 1}) == ["hidden"]
     assert list_kinds({"a": [{"b": ["x\u200by"]}]}) == ["hidden"]
+    assert list_kinds({"сс": "audit"}) == ["alphabets"]
+    assert list_kinds({"body": {"сс": 1}, "цена": 2}) == ["alphabets"]
     assert list_kinds({}, {"id": "1", "label": "Аcme Corp", "before": {}, "after": {}}) == [
         "alphabets"
     ]

@@ -48,6 +48,24 @@ ODD_SPACES = frozenset(
 """Spaces that look like an ordinary space, or like no space at all."""
 BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
 MANY_SPACES = re.compile(r"[ \t]{20,}")
+SPACES_BEYOND_INDENTATION = re.compile(
+    r"(?<![\n \t])[ \t]{20,}|(?<=\n)(?! {0,80}(?![ \t]))[ \t]{20,}"
+)
+"""Many spaces in a row, except at most 80 after a line break, which indent the line."""
+SPACES_BEFORE_ENDING = re.compile(r"(?<=\S)[^\S\n]{2,}(?=\.\w{1,10}\Z)")
+SPACES_BEFORE_DOT = re.compile(r"(?<=\S)[^\S\n]{2,}(?=\.)")
+_NATURAL_NO_BREAK = r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])"
+NATURAL_NO_BREAK = re.compile(_NATURAL_NO_BREAK)
+"""No-break spaces beside numbers and signs."""
+_NATURAL_IN_PROSE = re.compile(
+    rf"{_NATURAL_NO_BREAK}|[\u00a0\u202f\u2009](?=[+=±\u00d7÷≈<>≤≥])"
+    r"|(?<=[^\W_]|[\u0300-\u036f.,)»”’%&№\u2013\u2014])\u00a0(?=[^\W_]|[&(„“«\u2013\u2014])"
+    r"|(?<=\.)[\u202f\u2009](?=[^\W\d_])"
+)
+"""In addition, a no-break space before a sign of arithmetic, one between two words, as in
+`M. Dupont`, and a narrow one in abbreviations, as in `z. B.`."""
+_UNSPACED = re.compile(r"[^ \t\r\n]+")
+_IN_ADDRESS = re.compile(r"[\\@]|\A/|\A[^/]*/[^/]*/.*[\u00a0\u202f\u2009]")
 EDGE_SPACES = re.compile(r"\A[ \t]+(?=\S)|(?<=\S)[ \t]+\Z")
 MARKS_ON_ONE_LETTER = re.compile(
     r"([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3})"
@@ -139,6 +157,17 @@ def build_token(char: str) -> str:
 def name_character(char: str) -> str:
     """Name a character in words that people understand, such as `zero width space`."""
     return unicodedata.name(char, "control character").lower()
+
+
+def remove_natural_spaces(text: str) -> str:
+    """Remove the no-break spaces that are ordinary in prose, which addresses and paths have only
+    beside numbers."""
+    return _UNSPACED.sub(_remove_natural_spaces, text)
+
+
+def _remove_natural_spaces(found: re.Match[str]) -> str:
+    pattern = NATURAL_NO_BREAK if _IN_ADDRESS.search(found[0]) else _NATURAL_IN_PROSE
+    return pattern.sub("", found[0])
 
 
 def count_lines(blank: str) -> int:

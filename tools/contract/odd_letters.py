@@ -9,14 +9,21 @@ import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 
 from tools.caches import cache_by_text
 from tools.contract.host_endings import ENDINGS
-from tools.contract.languages import ARABIC, find_main_script, may_be_east_asian, name_scripts
-from tools.contract.look_alikes import LOOKS, SMALL_CAPITALS, STROKES
+from tools.contract.languages import (
+    ARABIC,
+    CJK,
+    find_main_script,
+    may_be_east_asian,
+    name_scripts,
+)
+from tools.contract.look_alikes import LOOKS, SMALL_CAPITALS, STROKES, fold_characters
 from tools.contract.odd_numbers import find_odd_numbers
 from tools.contract.odd_signs import find_led_numbers, find_odd_signs
+from tools.contract.param_words import NamedThing, find_named
 
 KINDS = MIXED, DISGUISED, ENCLOSED, STRUCK, DIGITS, TURNED, SIGNS = (
     "mixed alphabets",
@@ -48,8 +55,18 @@ Shorter words are taken for formulas: Δx, αβ."""
 WEAK = frozenset(SMALL_CAPITALS) | frozenset("гνιυ")
 """Letters that only resemble a Latin letter; a word that contains one does not pass for Latin."""
 LIGATURES = frozenset(map(chr, range(0xFB00, 0xFB07)))
-DOTLESS = frozenset("ıȷ")
+DOTLESS_I, DOTLESS_J = "ıȷ"
 _TURKISH = re.compile("[ğĞşŞİ]")
+_TURKISH_CODES = frozenset({"tr", "az"})
+_VOWELS = "aeiouAEIOUıİöüÖÜâîûÂÎÛ"
+_UNLIKE_TURKISH = re.compile(
+    f"[qwxQWX]|c[hk]|[^\\x00-\\x7fçÇğĞşŞ{_VOWELS}]|[{_VOWELS}]{{2}}|^[^{_VOWELS}]{{2,}}ı"
+    f"|[eiouöüîûEOUÖÜÎÛ][^{_VOWELS}]*ı|ı(?!yor)[^{_VOWELS}]*[eiouîûEOUÎÛ]"
+)
+"""What a Turkish word with a dotless ı hardly ever has: foreign letters, two vowels side by side,
+two consonants at its start before the ı, or a vowel near the ı that vowel harmony excludes. Of the
+excluded vowels, ö and ü may follow, as in Kadıköy, because Latin names rarely have them."""
+_ADDRESS = re.compile(r"(?<![\w.@-])[\w-]++(?:[.@]++[\w-]++)++")
 FIRST_RARE_LATIN = "\u0180"
 """The first rare Latin letter. Latin letters before it are part of the spelling of many languages:
 ø, ł, æ."""
@@ -70,7 +87,6 @@ SHORTEST_STYLED = 3
 the like."""
 _DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"\S+")
-_TURNED_NUMBERS = re.compile("(?<![\u0590-\u08ff])([\u0590-\u08ff]{1,40})[^\\S\n]{1,9}[0-9]{1,40}")
 _LAST_NUMBER = re.compile(r"[0-9][0-9.,]*[^0-9\n]*$")
 FURTHEST_NUMBER = 12
 """The maximum number of characters between a number and the letters that swap it with the next
@@ -81,6 +97,24 @@ treated as a sentence."""
 SHORTEST_IMITATION = 5
 """The minimum number of letters of a word that is odd, without being all in capitals, because each
 of its letters has a Latin twin. In other alphabets, shorter words of such letters are common."""
+_COMMON_LETTERS = re.compile("[а-яёα-ω]+")
+"""The letters of Russian and Greek. Longer words of such letters alone, such as ресурс, are common
+even if each letter has a Latin twin."""
+_SINGLE = (
+    "\u2e80-\u2fdf\u30a1-\u30ff\u3105-\u318f\u31a0-\u31ef\u3400-\u9fff\uf900-\ufaff"
+    "\uff66-\uffdc\U00020000-\U0003ffff"
+)
+_IDEOGRAPH = re.compile(f"[{_SINGLE}\u3041-\u309f\uac00-\ud7a3]")
+_IDEOGRAPHIC_WORD = re.compile(rf"[\w{_SINGLE}]+")
+_SHAPED = "工丨卩丁卜尺乙几爪冂凵乂匚丂乃卂卄廾乇丫亅乚丿エロㄥㄒㄩㄖㄚㅣㅇ"
+"""East Asian letters of the shape of a Latin letter that words in capitals rarely have beside
+them."""
+_LATIN = "[A-Za-z\u00c0-\u024f]"
+_SPELLED_WITH_IDEOGRAPHS = re.compile(
+    rf"(?!{_LATIN}.{_LATIN}\Z)"  # A対B
+    f"(?:[{_SHAPED}](?=[A-Z]{{2}}))?{_LATIN}++(?:([{_SINGLE}])\\1?{_LATIN}++)*+"
+    f"(?:(?<=[A-Z]{{2}})[{_SHAPED}])?"
+)
 LEFTWARD_SCRIPTS = frozenset({ARABIC, "HEBREW", "THAANA"})
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
 
@@ -102,11 +136,14 @@ class OddPart:
     kind: str
 
 
-def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
+def find_odd_parts(
+    text: str, languages: Collection[str] = (), *, is_name: bool = False
+) -> list[OddPart]:
     """Find the parts of a text that pass for other text, from left to right, without overlaps.
 
     Args:
         languages: codes of the languages in which the text may be written, such as `tr`.
+        is_name: True for the name of a param, in which any word that passes for Latin is odd.
     """
     digits = (*find_odd_numbers(text, languages), *find_led_numbers(text))
     numbers = (OddPart(*number, DIGITS) for number in digits)
@@ -114,7 +151,8 @@ def find_odd_parts(text: str, languages: Collection[str] = ()) -> list[OddPart]:
         (numbers,)
         if text.isascii()
         else (
-            _find_odd_words(text, languages),
+            _find_odd_words(text, languages, is_name=is_name),
+            _find_lone_ideographs(text, languages),
             _find_disguised_letters(text, languages),
             numbers,
             (OddPart(*sign, SIGNS) for sign in find_odd_signs(text, languages)),
@@ -167,7 +205,7 @@ def _nearly_passes_for_latin(word: str) -> bool:
     )
 
 
-def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
+def _find_odd_words(text: str, languages: Collection[str], *, is_name: bool) -> Iterator[OddPart]:
     """Find words that mix alphabets, and words that imitate Latin words, either among Latin words
     or alone as a name or code."""
     alphabets_of_text = {name_alphabet(char) for char in set(text)} - {""}
@@ -179,11 +217,15 @@ def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
     plain = [word for _, _, word in words]
     passing = [
         passes_for_latin(word)
+        or (is_name and _reads_as_known_name(word))
         or (usual.isdisjoint(_list_alphabets(word)) and _nearly_passes_for_latin(word))
         for word in plain
     ]
-    may_pass = any(LATIN in _list_alphabets(word) for word in plain) or (
-        scripts.isdisjoint(alphabets_of_text) and _imitates_latin(text, plain)
+    is_foreign = scripts.isdisjoint(alphabets_of_text)
+    may_pass = (
+        any(LATIN in _list_alphabets(word) for word in plain)
+        or (is_name and (is_foreign or _reads_as_known_name(text)))
+        or (is_foreign and _imitates_latin(text, plain))
     )
     honest = _list_honest_words(plain, passing)
     for place, (start, end, word) in enumerate(words):
@@ -194,7 +236,7 @@ def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
             letters = _find_odd_letters(word, alphabets)
         else:
             # A word of one repeated letter is a legal form, such as the OOO of Russian companies.
-            has_letters_of_a_word = len(word) == 1 or len(set(word.casefold())) > 1
+            has_letters_of_a_word = is_name or len(word) == 1 or len(set(word.casefold())) > 1
             is_disguised = _is_word_of_numerals(word) or (
                 may_pass and has_letters_of_a_word and passing[place] and place not in honest
             )
@@ -205,16 +247,29 @@ def _find_odd_words(text: str, languages: Collection[str]) -> Iterator[OddPart]:
 
 def _imitates_latin(text: str, words: Sequence[str]) -> bool:
     """Return True if a text without Latin letters reads as a Latin name in capitals, as a Latin
-    word with a number, or as a longer Latin word."""
+    word with a number or an inner capital, or as a longer Latin word with a rare letter."""
     return (
         all(map(passes_for_latin, words))
         and any(len(word) > 1 for word in words)
         and (
-            text.isupper()
+            fold_characters(text).isupper()
             or (text != text.upper() and _DIGIT.search(text) is not None)
-            or max(map(len, words)) >= SHORTEST_IMITATION
+            or any(map(_is_unusual_word, words))
         )
     )
+
+
+def _is_unusual_word(word: str) -> bool:
+    """Return True for a word with a capital after a small letter, and for a longer word with a rare
+    letter."""
+    has_inner_capital = any(one.islower() and other.isupper() for one, other in pairwise(word))
+    return has_inner_capital or (
+        len(word) >= SHORTEST_IMITATION and not _COMMON_LETTERS.fullmatch(word.lower())
+    )
+
+
+def _reads_as_known_name(name: str) -> bool:
+    return find_named(fold_characters(name)) != NamedThing.NOTHING
 
 
 def _list_honest_words(words: Sequence[str], passing: Sequence[bool]) -> frozenset[int]:
@@ -252,13 +307,38 @@ def _find_odd_letters(word: str, alphabets: frozenset[str]) -> frozenset[str]:
     return odd
 
 
+def _find_lone_ideographs(text: str, languages: Collection[str]) -> Iterator[OddPart]:
+    """Find Latin words in which an East Asian letter passes for a Latin one, such as Wa丨mart. In a
+    text with other East Asian letters, such words are ordinary."""
+    if CJK in name_scripts(languages) or not _IDEOGRAPH.search(text):
+        return
+    parts = []
+    for found in _IDEOGRAPHIC_WORD.finditer(text):
+        odd = frozenset(_IDEOGRAPH.findall(found[0]))
+        if odd and not _is_spelled_with_ideographs(found[0]):
+            return
+        if odd:
+            parts.append(OddPart(found.start(), found.end(), odd, MIXED))
+    yield from parts
+
+
+def _is_spelled_with_ideographs(word: str) -> bool:
+    """Return True for a word of Latin letters with few East Asian letters between them, or with one
+    beside capitals at an edge that has the shape of a capital."""
+    count = len(_IDEOGRAPH.findall(word))
+    return _SPELLED_WITH_IDEOGRAPHS.fullmatch(word) is not None and len(word) >= 3 * count
+
+
 def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[OddPart]:
     """Find words with Latin letters that pass for other letters, and words in styled, enclosed or
     struck-out letters."""
     characters = set(text)
     twins = set(filter(_is_rare_latin_twin, characters))
-    if not ({"tr", "az"} & set(languages) or _TURKISH.search(text)):
-        twins |= DOTLESS & characters
+    is_turkish = _TURKISH_CODES & set(languages) or _TURKISH.search(text)
+    if DOTLESS_J in characters and not is_turkish:
+        twins.add(DOTLESS_J)
+    if DOTLESS_I in characters and not is_turkish:
+        yield from _find_dotless_words(text)
     styled = {char for char in characters - _ASCII if name_alphabet(char) == STYLED}
     for found in WORD.finditer(text) if twins or styled else ():
         letters = frozenset(twins.intersection(found[0]))
@@ -276,6 +356,18 @@ def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[O
     for found in _STRUCK_WORD.finditer(text):
         letters = frozenset(filter(str.isalnum, found[0]))
         yield OddPart(found.start(), found.end(), letters, STRUCK)
+
+
+def _find_dotless_words(text: str) -> Iterator[OddPart]:
+    """Find the words in which a dotless i passes for an i: words that do not read as Turkish, and
+    addresses, unless they end with `.tr` or the like."""
+    for found in WORD.finditer(text):
+        if DOTLESS_I in found[0] and _UNLIKE_TURKISH.search(unicodedata.normalize("NFC", found[0])):
+            yield OddPart(found.start(), found.end(), frozenset(DOTLESS_I), DISGUISED)
+    for found in _ADDRESS.finditer(text):
+        ending = re.split("[.@]", found[0].lower())[-1]
+        if DOTLESS_I in found[0] and ending in ENDINGS and ending not in _TURKISH_CODES:
+            yield OddPart(found.start(), found.end(), frozenset(DOTLESS_I), DISGUISED)
 
 
 def _is_styled_word(word: str, text: str, languages: Collection[str]) -> bool:
@@ -311,32 +403,56 @@ def _is_rare_latin_twin(char: str) -> bool:
 
 
 def _find_turned_parts(text: str, languages: Collection[str]) -> Iterator[OddPart]:
-    """Find numbers and addresses whose displayed order is changed by right-to-left letters."""
-    if not any(map(_is_right_to_left, set(text))):
+    """Find numbers and addresses whose displayed order is changed by right-to-left letters or
+    signs."""
+    leftward = frozenset(filter(_is_right_to_left, set(text)))
+    if not leftward:
         return
+    is_written_leftwards = _is_written_leftwards(text, languages)
     for found in _TOKEN.finditer(text):
         token = found[0]
-        first = next((at for at, char in enumerate(token) if _is_right_to_left(char)), 0)
-        if all(any(map(_is_latin_or_digit, part)) for part in (token[:first], token[first:])):
-            odd = frozenset(filter(_is_right_to_left, token))
+        first = next((at for at, char in enumerate(token) if char in leftward), 0)
+        odd = leftward.intersection(token)
+        is_ordinary = is_written_leftwards and not any(map(str.isalpha, odd))
+        if not is_ordinary and all(
+            any(map(_is_latin_or_digit, part)) for part in (token[:first], token[first:])
+        ):
             yield OddPart(found.start(), found.end(), odd, TURNED)
-    strong = _FIRST_STRONG.search(text)
-    is_written_leftwards = not LEFTWARD_SCRIPTS.isdisjoint(name_scripts(languages)) or (
-        strong is not None
-        and _is_right_to_left(strong[0])
-        and sum(map(_is_right_to_left, text)) >= FEWEST_OF_A_SENTENCE
-    )
-    for found in () if is_written_leftwards else _TURNED_NUMBERS.finditer(text):
+    for found in () if is_written_leftwards else _build_turned_numbers(text).finditer(text):
         before = text[max(0, found.start() - FURTHEST_NUMBER) : found.start()]
         number = _LAST_NUMBER.search(before)
-        if number and all(map(_is_right_to_left, found[1])):
-            start = found.start() - len(before) + number.start()
-            yield OddPart(start, found.end(), frozenset(found[1]), TURNED)
+        odd = leftward.intersection(found[1])
+        if number and odd:
+            yield OddPart(found.start() - len(before) + number.start(), found.end(), odd, TURNED)
+
+
+def _is_written_leftwards(text: str, languages: Collection[str]) -> bool:
+    """Return True if one of the languages is written from right to left, or if the text is a
+    sentence that begins with such letters. Signs such as the Hebrew hyphen are ordinary there."""
+    strong = _FIRST_STRONG.search(text)
+    return not LEFTWARD_SCRIPTS.isdisjoint(name_scripts(languages)) or (
+        strong is not None
+        and _is_right_to_left(strong[0])
+        and sum(char.isalpha() and _is_right_to_left(char) for char in text) >= FEWEST_OF_A_SENTENCE
+    )
+
+
+def _build_turned_numbers(text: str) -> re.Pattern[str]:
+    """Build a pattern for a number after the text's right-to-left letters and signs, with the marks
+    on them."""
+    leftward = "".join(filter(_is_right_to_left_or_mark, sorted(set(text))))
+    letters = f"[{re.escape(leftward)}]"
+    return re.compile(f"(?<!{letters})({letters}++)[^\\S\n]{{0,9}}[+#$£€¥₪-]?[0-9]{{1,40}}")
 
 
 @lru_cache(maxsize=4096)
 def _is_right_to_left(char: str) -> bool:
-    return unicodedata.bidirectional(char) in {"R", "AL"} and char.isalpha()
+    is_shown = unicodedata.category(char) != "Cf"
+    return is_shown and unicodedata.bidirectional(char) in {"R", "AL"}
+
+
+def _is_right_to_left_or_mark(char: str) -> bool:
+    return _is_right_to_left(char) or unicodedata.bidirectional(char) == "NSM"
 
 
 def _is_latin_or_digit(char: str) -> bool:

@@ -28,10 +28,12 @@ _FIGURE_LOOKS = frozenset("OoIl")
 _RAISED_FORMS = ("<super>", "<sub>", "<fraction>")
 _ENCLOSED_NAMES = frozenset({"CIRCLED", "NEGATIVE", "DOUBLE", "DINGBAT"})
 _LETTER_FIGURES = re.compile(
-    r"(?<![\w.,-])(?!0o[0-7]+\b)\d[\d.,]*+(?:[Oo][\dOoIl.,]*(?<=\d)|[Il][\dOoIl.,]*(?<=\d\d)|[Oo]{2,})(?![\w-])"
+    r"(?<![\w.,-])(?!0o[0-7]+\b|\d(?:o[1-9]|O[23])(?![.,]?\w))\d[\d.,]*+"
+    r"(?:[Oo][\dOoIl.,]*(?<=\d)|[Il][\dOoIl.,]*(?<=\d\d)|[Oo]{2,})(?![\w-])"
 )
 """A number with the letter O, I or l between its digits, such as `1l00`, or with several O at its
-end, such as `5OOO`. A single letter at the end is a unit, such as the liter; `0o755` is octal."""
+end, such as `5OOO`. A single letter at the end is a unit, such as the liter; `0o755` is octal,
+`1o1` a meeting, and `6O2` part of a formula."""
 _KEYCAPS = re.compile("(?:[0-9]\ufe0f?\u20e3?){2,}")
 KEYCAP = "\u20e3"
 _SEPARATOR = re.compile(r"(?<=[0-9])[^\w\s!-~](?=[0-9])")

@@ -33,15 +33,27 @@ _AMOUNT = re.compile(
     rf"(?P<sign>[+-]?)(?P<unit>\s?l)?\s?(?:{_CURRENCY}|%)?\)?"
 )
 _BESIDE_CURRENCY = re.compile(
-    rf"(?:(?<=[{_CURRENCIES}])|(?<=[{_CURRENCIES}]\s))[OoIl][\dOoIl.,]*\d(?!\w)"
-    rf"|(?<![\w.,-])(?:[OoIl][\dOoIl.,]*\d(?=\s?[{_CURRENCIES}])|l\d[\dOoIl.,]*\d(?=\s[A-Z]{{3}}\b))"
+    rf"(?:(?<=[{_CURRENCIES}])|(?<=[{_CURRENCIES}]\s))\d?[OoIl][\dOoIl.,]*\d(?!\w)"
+    rf"|(?<![\w.,-])(?:\d?[OoIl][\dOoIl.,]*\d(?=\s?[{_CURRENCIES}])"
+    r"|(?:l\d[\dOoIl.,]*\d|\d[Oo]\d)(?=\s[A-Z]{3}\b))"
 )
-"""A number that begins with a letter, beside a currency: `€l00`, `l00 EUR`."""
+"""A number beside a currency that begins with a letter, or has one after its first digit: `€l00`,
+`l00 EUR`, `1o5 EUR`."""
+_REGULAR_FIGURES = re.compile(
+    r"\d+(?:[.,]\d*)?|\d{1,3}([\s'.,])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d*)?"
+    r"|\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d*)?|\d(?:,\d){2,}|\d\d(?:,\d\d){2,}|.*[.,]\s.*"
+)
+"""Groups of three digits, the groups of India (`1,00,000`), or a list of numbers, with or without
+decimals."""
+_FALSE_THOUSANDS = re.compile(r"[1-9]\d{0,2},\d+000")
+"""A number whose decimals pass for thousands: `1,0000`."""
+_NO_CENTS = re.compile(r"(?<=\d[.,])[\u2012-\u2014\u2212]{1,2}(?!\s?\d)")
+"""A dash in place of the cents, as in `100,\u2013 €`."""
 
 
 def find_led_numbers(text: str) -> Iterator[Found]:
-    """Yield the numbers beside a currency that begin with a letter that is read as a digit:
-    `€l00`."""
+    """Yield the numbers beside a currency that have a letter that is read as a digit at their
+    start: `€l00`."""
     for found in _BESIDE_CURRENCY.finditer(text):
         yield found.start(), found.end(), frozenset(found[0]) & frozenset(_LETTERS)
 
@@ -72,8 +84,8 @@ def find_odd_amount(text: str, languages: Collection[str]) -> frozenset[str]:
     letters such as O, and dashes that pass for a minus. Empty if the text is not an amount."""
     if len(text) > LONGEST_AMOUNT:
         return frozenset()
+    found, text = _read_amount(text), _NO_CENTS.sub("", text)
     numerals = frozenset(char for char in text if get_kind(char) == ROMAN)
-    found = _AMOUNT.fullmatch("".join(map(_read_plainly, text.strip())))
     if numerals or not found:
         return numerals
     usual = MINUS if WRITTEN_WITH_MINUS & set(languages) else ""
@@ -85,6 +97,22 @@ def find_odd_amount(text: str, languages: Collection[str]) -> frozenset[str]:
     if len(figures) > 1:
         odd.update(char for char in text if char in _LETTERS and char in figures)
     return frozenset(odd)
+
+
+def has_odd_groups(text: str) -> bool:
+    """Return True for an amount whose digits are not grouped as in any country, such as `5 00`."""
+    found = _read_amount(text)
+    if not found:
+        return False
+    figures = "".join(" " if char.isspace() else char for char in found["figures"])
+    is_regular = _REGULAR_FIGURES.fullmatch(figures) and not _FALSE_THOUSANDS.fullmatch(figures)
+    return not is_regular and not set(_LETTERS) & set(figures)
+
+
+def _read_amount(text: str) -> re.Match[str] | None:
+    if len(text) > LONGEST_AMOUNT:
+        return None
+    return _AMOUNT.fullmatch("".join(map(_read_plainly, _NO_CENTS.sub("", text.strip()))))
 
 
 @lru_cache(maxsize=4096)
@@ -118,4 +146,4 @@ def _read_plainly(char: str) -> str:
     if plain == MINUS or unicodedata.category(char) == "Pd":
         return "-"
     look = LOOKS.get(plain, plain)
-    return look if look in {*_SIGNS, *_LETTERS} else char
+    return look if look in {*_SIGNS, *_LETTERS, "'"} else char

@@ -47,19 +47,23 @@ from tools.contract.contacts import (
 from tools.contract.hidden_characters import (
     BLANK_LINES,
     EDGE_SPACES,
-    MANY_SPACES,
     MARKS_ON_ONE_LETTER,
+    NATURAL_NO_BREAK,
     ODD_SPACES,
+    SPACES_BEFORE_DOT,
+    SPACES_BEFORE_ENDING,
+    SPACES_BEYOND_INDENTATION,
     count_lines,
     find_hidden_characters,
     name_character,
+    remove_natural_spaces,
     remove_ordinary,
 )
 from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.odd_letters import MIXED, find_odd_parts
-from tools.contract.odd_signs import find_odd_amount
+from tools.contract.odd_signs import find_odd_amount, has_odd_groups
 from tools.contract.outside_text import name_place, quote_excerpt
-from tools.contract.param_words import NamedThing, find_named
+from tools.contract.param_words import FILE_WORDS, NamedThing, find_named, split_name
 from tools.contract.program_addresses import find_programs
 from tools.registries.records import RECORD_STORE
 from tools.toolbox.asked_actions import NOT_RUN_HERE
@@ -69,9 +73,8 @@ MAX_COMPARED = 50
 MAX_SHORT = 200
 """The maximum number of characters of a short value. Longer values are prose, in which surrounding
 spaces and the product's words are common."""
-_NATURAL_NO_BREAK = re.compile(
-    r"(?<=[\d«])[\u00a0\u202f\u2007\u2009]|[\u00a0\u202f\u2009](?=[\d;:!?»%€$£°])"
-)
+_EXACT = frozenset({NamedThing.ACCOUNT, NamedThing.DESTINATION, NamedThing.COMMAND})
+"""What is named by values in which no-break spaces between words are not ordinary."""
 _MAY_HIDE_HOST = re.compile(f"[%&\\\\]|{PUNYCODE}", re.IGNORECASE)
 """Matches the signs by which ASCII text shows that a host may contain non-ASCII letters."""
 
@@ -320,7 +323,7 @@ def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[
     is_plain = text.isascii() and text.isprintable()
     if not is_plain:
         yield from ((HIDDEN, where + detail) for detail in _describe_hidden(text, languages))
-    yield from ((SPACES, where + detail) for detail in _describe_spaces(text, is_plain=is_plain))
+    yield from ((SPACES, where + detail) for detail in _describe_spaces(field, text))
     yield from ((kind, where + detail) for kind, detail in _describe_odd(field, text, languages))
     yield from ((ADDRESS, where + detail) for detail in find_false_addresses(text))
     yield from ((ADDRESS, where + detail) for detail in find_programs(field, text))
@@ -341,15 +344,19 @@ def _inspect_text(field: str, text: str, languages: frozenset[str]) -> Iterator[
 
 
 def _describe_odd(field: str, text: str, languages: frozenset[str]) -> Iterator[tuple[str, str]]:
-    parts = find_odd_parts(text, languages)
+    parts = find_odd_parts(text, languages, is_name=not field)
     for part in parts:
         excerpt = quote_excerpt(text[max(0, part.start - 10) : part.end + 10])
         if part.kind == MIXED:
             yield ALPHABETS, excerpt
         else:
             yield LETTERS, f"{part.kind} in {excerpt}"
-    if not parts and find_named(field) == NamedThing.AMOUNT and find_odd_amount(text, languages):
+    if parts or find_named(field) != NamedThing.AMOUNT:
+        return
+    if find_odd_amount(text, languages):
         yield LETTERS, f"letters or signs that are read as others in {quote_excerpt(text)}"
+    elif has_odd_groups(text):
+        yield LETTERS, f"digits in unusual groups in {quote_excerpt(text)}"
 
 
 def _describe_hidden(text: str, languages: frozenset[str]) -> Iterator[str]:
@@ -360,22 +367,27 @@ def _describe_hidden(text: str, languages: frozenset[str]) -> Iterator[str]:
         yield f"{len(found[1]) + len(found[2]):,} combining marks on one letter"
 
 
-def _describe_spaces(text: str, *, is_plain: bool) -> Iterator[str]:
-    if not is_plain:
-        rest = "" if ODD_SPACES.isdisjoint(text) else _NATURAL_NO_BREAK.sub("", text)
+def _describe_spaces(field: str, text: str) -> Iterator[str]:
+    if not ODD_SPACES.isdisjoint(text):
+        is_exact = not field or find_named(field) in _EXACT
+        rest = NATURAL_NO_BREAK.sub("", text) if is_exact else remove_natural_spaces(text)
         yield from (
             f"{name_character(char)} U+{ord(char):04X}, {_count_times(count)}"
             for char, count in Counter(rest).items()
             if char in ODD_SPACES
         )
-        if found := BLANK_LINES.search(text):
-            yield f"{count_lines(found[0]):,} blank lines in a row"
-    if found := MANY_SPACES.search(text):
+    if found := BLANK_LINES.search(text):
+        yield f"{count_lines(found[0]):,} blank lines in a row"
+    is_file = not FILE_WORDS.isdisjoint(split_name(field))
+    is_line = (is_file or len(text) <= MAX_SHORT) and "\n" not in text
+    before_dot = SPACES_BEFORE_DOT if is_file else SPACES_BEFORE_ENDING
+    if found := SPACES_BEYOND_INDENTATION.search(text):
         yield f"{len(found[0]):,} spaces in a row"
-    if len(text) <= MAX_SHORT and "\n" not in text:
-        for found in EDGE_SPACES.finditer(text):
-            side = "start" if found.start() == 0 else "end"
-            yield f"spaces at the {side} of {quote_excerpt(text.strip())}: {len(found[0]):,}"
+    elif is_line and (found := before_dot.search(text)):
+        yield f"{len(found[0]):,} spaces before {quote_excerpt(text[found.end() :])}"
+    for found in EDGE_SPACES.finditer(text) if is_line else ():
+        side = "start" if found.start() == 0 else "end"
+        yield f"spaces at the {side} of {quote_excerpt(text.strip())}: {len(found[0]):,}"
 
 
 def _describe_mixed_hosts(contacts: Sequence[Contact], languages: frozenset[str]) -> Iterator[str]:

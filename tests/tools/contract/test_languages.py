@@ -72,7 +72,7 @@ def test_a_flag_that_spells_another_text_and_a_loose_joiner_are_odd(text: str) -
 @pytest.mark.parametrize(
     ("language", "text"),
     [
-        ("tr", "kapı no 5"),
+        ("tr", "tıbbi rapor"),
         ("ja", "Invoice １２３"),
         ("zh", "Order 1，234"),
         ("fa", "Invoice ۱۲۳"),

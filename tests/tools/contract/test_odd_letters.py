@@ -39,6 +39,15 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
     ("text", "part", "kind"),
     [
         ("Gıthub", "Gıthub", DISGUISED),
+        ("mıcrosoft", "mıcrosoft", DISGUISED),
+        ("lınkedin", "lınkedin", DISGUISED),
+        ("paypaı", "paypaı", DISGUISED),
+        ("applıcation", "applıcation", DISGUISED),
+        ("chına", "chına", DISGUISED),
+        ("twıtch", "twıtch", DISGUISED),
+        ("hıtachı", "hıtachı", DISGUISED),
+        ("toshıba", "toshıba", DISGUISED),
+        ("pay@vısa.com", "pay@vısa.com", DISGUISED),
         ("ᴀᴄᴍᴇ Corp", "ᴀᴄᴍᴇ", DISGUISED),
         ("ɢoogle.com", "ɢoogle", DISGUISED),
         ("Ƨtripe Inc", "Ƨtripe", DISGUISED),
@@ -57,6 +66,10 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("Room １２", "１２", DIGITS),
         ("pay 1O0 EUR", "1O0", DIGITS),
         ("pay 5OOO EUR", "5OOO", DIGITS),
+        ("pay 1o5 EUR", "1o5", DIGITS),
+        ("€1o5", "1o5", DIGITS),
+        ("pay 6O25", "6O25", DIGITS),
+        ("room 1O1", "1O1", DIGITS),
         ("pay 1l00 EUR", "1l00", DIGITS),
         ("pay 2I50 EUR", "2I50", DIGITS),
         ("pay 1О00 EUR", "1О00", DIGITS),
@@ -79,6 +92,16 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("https://acme.com/א/1", "https://acme.com/א/1", TURNED),
         ("pay 100 א 200", "100 א 200", TURNED),
         ("100 א 200", "100 א 200", TURNED),
+        ("12־3456", "12־3456", TURNED),
+        ("12׀3456", "12׀3456", TURNED),
+        ("5׃100", "5׃100", TURNED),
+        ("123؛456", "123؛456", TURNED),
+        ("Pay 100 ׀ 900 EUR", "100 ׀ 900", TURNED),
+        ("Pay 100 ׀900 EUR", "100 ׀900", TURNED),
+        ("Pay 100 ׀ €900", "100 ׀ €900", TURNED),
+        ("Pay 100 \ufb2a\ufb2a 900 EUR", "100 \ufb2a\ufb2a 900", TURNED),
+        ("Pay 100 \U00010800 900 EUR", "100 \U00010800 900", TURNED),
+        ("Pay 100 ב\u05bc 900 EUR", "100 ב\u05bc 900", TURNED),
         ("Аcme Corp", "Аcme", MIXED),
         ("Сорос Corp", "Сорос", MIXED),
         ("pay Сорос now, срочно и быстро", "Сорос", MIXED),
@@ -87,6 +110,15 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("АСМЕ", "АСМЕ", MIXED),
         ("аррӏе", "аррӏе", MIXED),
         ("ꓮꓑꓑꓡꓰ", "ꓮꓑꓑꓡꓰ", MIXED),
+        ("еВау", "еВау", MIXED),
+        ("ꓮꓚꓟꓰ", "ꓮꓚꓟꓰ", MIXED),
+        ("Wa丨mart", "Wa丨mart", MIXED),
+        ("Amazㅇn", "Amazㅇn", MIXED),
+        ("Pay卩al now", "Pay卩al", MIXED),
+        ("Gㅇㅇgle", "Gㅇㅇgle", MIXED),
+        ("Netfㄥix", "Netfㄥix", MIXED),
+        ("Face⼀book", "Face⼀book", MIXED),
+        ("工BM", "工BM", MIXED),
         ("СОРА-2041", "СОРА", MIXED),
         ("ΑΒΧ 2041", "ΑΒΧ", MIXED),
         ("ſudo ls", "ſudo", DISGUISED),
@@ -127,7 +159,25 @@ def test_a_part_that_passes_for_another_is_found_with_its_kind(
         "Ⓜ️ Station, Ⓐ or Ⓑ",
         "Øre, Ærø, Łukasz, Đorđe, þing, œuvre",
         "Kılıç Yılmaz, Işık",
+        "Can Yıldırım, Pınar Aydın",
+        "Kadıköy, Kırıkkale, Diyarbakır",
+        "Toplantı yarın, bakıyor",
+        "yıldız.com.tr",
+        "בשנים 2020־2021 היו 100 ־ 200",
+        "טלוויזיה 55״ ב־10 תשלומים",
+        "الأرقام 123؛456؛789",
+        "Ask the בית־ספר at 5",
+        "ресурс",
+        "Сахара",
+        "Tシャツ, A型, X線, 3D印刷",
+        "A型",
+        "A対B",
+        "IT部",
+        "元CEO",
+        "PC版Excel 東京",
         "½ kg, 5 №",
+        "1o1 with Ann",
+        "6CO2 + 6H2O → C6H12O6 + 6O2",
         "1½ kg, 5²",
         "ООО Google",
         "соус",
@@ -163,8 +213,8 @@ def test_ordinary_letters_and_digits_of_many_languages_are_left_alone(text: str)
 
 
 def test_letters_and_digits_of_the_given_languages_are_left_alone() -> None:
-    assert find("Yılmaz") == [("Yılmaz", DISGUISED)]
-    assert find("Yılmaz", "tr") == []
+    assert find("tıbbi") == [("tıbbi", DISGUISED)]
+    assert find("tıbbi", "tr") == []
     assert find("۱۲۰۰ EUR") == [("۱۲۰۰", DIGITS)]
     assert find("۱۲۰۰ EUR", "fa") == []
     assert find("1۲00 EUR", "fa") == [("1۲00", DIGITS)]
@@ -172,6 +222,26 @@ def test_letters_and_digits_of_the_given_languages_are_left_alone() -> None:
     assert find("Сорос Corp", "ru") == [("Сорос", MIXED)]
     assert find("ＡＢＣ 10％", "ja") == []
     assert find("Є100", "uk") == []
+    assert find("12־3456", "he") == []
+    assert find("12א3456", "he") == [("12א3456", TURNED)]
+
+
+@pytest.mark.parametrize("name", ["сс", "Сс", "то", "το", "сору", "аԁԁrеss"])
+def test_a_word_in_the_name_of_a_param_that_passes_for_latin_is_found(name: str) -> None:
+    assert [part.kind for part in find_odd_parts(name, is_name=True)] == [MIXED]
+
+
+def test_names_of_params_in_a_language_of_the_organization_are_left_alone() -> None:
+    assert find_odd_parts("ресурс", {"ru"}, is_name=True) == []
+    assert find_odd_parts("сс", {"ru"}, is_name=True)
+    for name in ("цена", "адрес", "имя", "вес"):
+        assert find_odd_parts(name, is_name=True) == []
+
+
+def test_latin_words_with_ideographs_are_left_alone_where_an_east_asian_language_is_written() -> (
+    None
+):
+    assert find("Wa丨mart", "ja") == []
 
 
 def test_the_number_of_parts_of_one_kind_in_a_text_is_limited() -> None:
@@ -185,12 +255,20 @@ def test_the_number_of_parts_of_one_kind_in_a_text_is_limited() -> None:
         "1" * 200_000 + " א",
         "1," * 100_000 + "א",
         "1 א " * 50_000,
+        "1 ׀ " * 50_000,
+        "1 " + "׀" * 200_000,
         "О" * 200_000 + "1",
         "1О," * 60_000,
         "1l" * 100_000,
         "1" + "O" * 200_000,
         "Сорос " * 50_000,
         "1O" * 100_000,
+        "Wa丨" * 60_000,
+        "丨" * 200_000,
+        "a" * 200_000 + "丨",
+        "aı" * 100_000,
+        "ız" * 100_000,
+        "ı.a" * 60_000,
         "1\u20e3" * 100_000,
     ],
 )
