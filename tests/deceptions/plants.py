@@ -40,7 +40,7 @@ PLANTS = (
     Plant("control characters", "a backspace", update(notes="pay 100\x08\x08\x08 900"), sees="U+0008"),
     Plant("control characters", "an escape", call(command="ls \x1b[2K rm -rf"), sees="U+001B"),
     Plant("control characters", "a line separator", update(notes="a\u2028b"), sees="line separator"),
-    Plant("spaces", "no-break in a name", rename("Acme\u00a0Corp"), sees="no-break space"),
+    Plant("spaces", "em space in a name", rename("Acme\u2003Corp"), sees="em space"),
     Plant("spaces", "at the end of a path", call(path="/srv/data "), sees="at the end"),
     Plant("spaces", "at the start of a value", call(recipient=" ada"), sees="at the start"),
     Plant("spaces", "hair spaces in a value", update(notes="a\u200ab\u200ac"), sees="hair space U+200A, 2 times"),
