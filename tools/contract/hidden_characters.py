@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Collection
 from functools import lru_cache
 
-from tools.contract.languages import name_scripts
+from tools.contract.languages import CJK, LEFTWARD_SCRIPTS, name_scripts
 
 # Invisible characters that Unicode classifies as letters, marks or symbols, such as fillers.
 BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
@@ -20,7 +20,16 @@ EMOJI = (
 )
 # A variation selector is legitimate after an emoji and in a keycap, and hidden anywhere else.
 HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\u20e3))")
-_SOMETIMES_ORDINARY = "\u200b\u200c\u200d\U000e0067"
+_LEFTWARD_LETTER = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_DIRECTION_MARK = "[\u061c\u200e\u200f]"
+_DIRECTION_MARKS = rf"(?<!\w){_DIRECTION_MARK}|{_DIRECTION_MARK}(?!\w)"
+"""Characters that only set the direction, as people type them beside words and numbers in languages
+that are written to the left, but not within a word."""
+_SELECTED_FORM = "(?<=[\u3400-\u9fff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
+"""The selector of a variant of a Chinese character, as in Japanese names."""
+_SOMETIMES_ORDINARY = frozenset(
+    ["\u061c", *map(chr, range(0x200B, 0x2010)), "\U000e0067", *map(chr, range(0xE0100, 0xE01F0))]
+)
 _NOTHING = re.compile("(?!)")
 _ORDINARY_EVERYWHERE = (
     f"(?<=[{EMOJI}{SELECTORS}🏻-🏿])\u200d(?=[{EMOJI}])"  # emoji joined into one, such as a family
@@ -112,9 +121,12 @@ def remove_ordinary(text: str, languages: Collection[str]) -> str:
 def choose_ordinary_pattern(text: str, languages: Collection[str]) -> re.Pattern[str]:
     """Return a pattern for the text's hidden characters that are ordinary in their place; it
     matches nothing if the text has none."""
-    if not any(char in text for char in _SOMETIMES_ORDINARY):
+    if _SOMETIMES_ORDINARY.isdisjoint(text):
         return _NOTHING
-    return _build_ordinary_pattern(name_scripts(languages))
+    scripts = name_scripts(languages)
+    if not _LEFTWARD_LETTER.search(text):
+        scripts -= LEFTWARD_SCRIPTS
+    return _build_ordinary_pattern(scripts)
 
 
 @lru_cache(maxsize=256)
@@ -128,6 +140,10 @@ def _build_ordinary_pattern(scripts: frozenset[str]) -> re.Pattern[str]:
             patterns.append(f"(?<=[{letters}])(?<=[{_VIRAMAS}])\u200d(?!\\w)")
         if letters := _WRITTEN_WITHOUT_SPACES.get(script):
             patterns.append(f"(?<=[{letters}])\u200b(?=[{letters}])")
+        if script in LEFTWARD_SCRIPTS:
+            patterns.append(_DIRECTION_MARKS)
+        if script == CJK:
+            patterns.append(_SELECTED_FORM)
     return re.compile("|".join(patterns))
 
 

@@ -22,6 +22,8 @@ SCRIPTS = {
 }  # fmt: skip
 """The script of each language that is not written in Latin letters, by its code. The first language
 of a script represents the script."""
+LEFTWARD_SCRIPTS = frozenset({ARABIC, "HEBREW", "THAANA"})
+"""Scripts that are written from right to left."""
 _EAST_ASIAN = frozenset(
     {
         *("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO", "IDEOGRAPHIC"),

@@ -14,8 +14,8 @@ from itertools import groupby, islice, pairwise
 from tools.caches import cache_by_text
 from tools.contract.host_endings import ENDINGS
 from tools.contract.languages import (
-    ARABIC,
     CJK,
+    LEFTWARD_SCRIPTS,
     find_main_script,
     may_be_east_asian,
     name_scripts,
@@ -81,6 +81,10 @@ _FLAGS_WITHOUT_HOSTS = frozenset(
     {"bl", "bq", "cp", "dg", "ea", "eh", "ic", "mf", "ta", "um", "un", "xk"}
 )
 """The codes of flags that are not endings of hosts."""
+LONGEST_LEGAL_FORM = 3
+_MIXED_WIDTHS = re.compile("[A-Za-z][\uff21-\uff5a]|[\uff21-\uff5a][A-Za-z]")
+_PHONETIC = re.compile("[ˈˌː]")
+"""Signs in words that tell how something is pronounced."""
 _FULLWIDTH = re.compile("[\uff21-\uff5a]+")
 SHORTEST_STYLED = 3
 """The minimum number of letters in a word that is odd because all its letters are bold, script or
@@ -115,7 +119,6 @@ _SPELLED_WITH_IDEOGRAPHS = re.compile(
     f"(?:[{_SHAPED}](?=[A-Z]{{2}}))?{_LATIN}++(?:([{_SINGLE}])\\1?{_LATIN}++)*+"
     f"(?:(?<=[A-Z]{{2}})[{_SHAPED}])?"
 )
-LEFTWARD_SCRIPTS = frozenset({ARABIC, "HEBREW", "THAANA"})
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
 
 
@@ -228,21 +231,32 @@ def _find_odd_words(text: str, languages: Collection[str], *, is_name: bool) -> 
         or (is_foreign and _imitates_latin(text, plain))
     )
     honest = _list_honest_words(plain, passing)
+    is_east_asian = may_be_east_asian(text, languages)
     for place, (start, end, word) in enumerate(words):
         if word.isascii():
             continue
         alphabets = _list_alphabets(word)
-        if len(alphabets) > 1:
+        if alphabets == {LATIN, STYLED} and is_east_asian and not _MIXED_WIDTHS.search(word):
+            letters = frozenset[str]()
+        elif len(alphabets) > 1:
             letters = _find_odd_letters(word, alphabets)
         else:
-            # A word of one repeated letter is a legal form, such as the OOO of Russian companies.
-            has_letters_of_a_word = is_name or len(word) == 1 or len(set(word.casefold())) > 1
+            has_letters_of_a_word = (
+                is_name or len(word) == 1 or not _is_legal_form(word, alphabets <= scripts)
+            )
             is_disguised = _is_word_of_numerals(word) or (
                 may_pass and has_letters_of_a_word and passing[place] and place not in honest
             )
             letters = frozenset(word) if is_disguised else frozenset()
         if letters:
             yield OddPart(start, end, letters, MIXED)
+
+
+def _is_legal_form(word: str, is_usual: bool) -> bool:
+    """Return True for a word of one repeated letter, such as the OOO of Russian companies, or a
+    short word in capitals in an alphabet that the organization writes."""
+    is_short = len(word) <= LONGEST_LEGAL_FORM and word.isupper()
+    return len(set(word.casefold())) == 1 or (is_usual and is_short)
 
 
 def _imitates_latin(text: str, words: Sequence[str]) -> bool:
@@ -342,6 +356,8 @@ def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[O
     styled = {char for char in characters - _ASCII if name_alphabet(char) == STYLED}
     for found in WORD.finditer(text) if twins or styled else ():
         letters = frozenset(twins.intersection(found[0]))
+        if letters and _PHONETIC.search(found[0]):
+            letters = frozenset()
         if styled.issuperset(found[0]) and _is_styled_word(found[0], text, languages):
             letters |= frozenset(found[0])
         if letters:

@@ -75,6 +75,8 @@ MAX_SHORT = 200
 spaces and the product's words are common."""
 _EXACT = frozenset({NamedThing.ACCOUNT, NamedThing.DESTINATION, NamedThing.COMMAND})
 """What is named by values in which no-break spaces between words are not ordinary."""
+MOST_EXACT_WORDS = 8
+"""The maximum number of words of such a value; a longer one is prose."""
 _MAY_HIDE_HOST = re.compile(f"[%&\\\\]|{PUNYCODE}", re.IGNORECASE)
 """Matches the signs by which ASCII text shows that a host may contain non-ASCII letters."""
 
@@ -369,7 +371,9 @@ def _describe_hidden(text: str, languages: frozenset[str]) -> Iterator[str]:
 
 def _describe_spaces(field: str, text: str) -> Iterator[str]:
     if not ODD_SPACES.isdisjoint(text):
-        is_exact = not field or find_named(field) in _EXACT
+        is_exact = not field or (
+            find_named(field) in _EXACT and len(text.split()) <= MOST_EXACT_WORDS
+        )
         rest = NATURAL_NO_BREAK.sub("", text) if is_exact else remove_natural_spaces(text)
         yield from (
             f"{name_character(char)} U+{ord(char):04X}, {_count_times(count)}"

@@ -10,7 +10,7 @@ from tools.contract.languages import SCRIPTS, find_language, find_main_script, g
 from tools.contract.mixed_hosts import is_mixed_host
 from tools.contract.odd_letters import find_odd_parts
 
-ORDINARY_JOINERS = [
+ORDINARY_IN_LANGUAGES = [
     ("fa", "می\u200cخواهم کتاب\u200cها را"),
     ("ur", "کام\u200cیاب"),
     ("hi", "क्\u200dष"),
@@ -19,11 +19,14 @@ ORDINARY_JOINERS = [
     ("bn", "র\u200d্যাব"),
     ("km", "ភាសា\u200bខ្មែរ"),
     ("th", "ภาษา\u200bไทย"),
+    ("he", "שלום \u200e050-555-0171"),
+    ("ar", "لمبة LED\u200f 9 واط"),
+    ("ja", "葛\U000e0100西"),
 ]
 
 
-@pytest.mark.parametrize(("language", "text"), ORDINARY_JOINERS)
-def test_a_joiner_within_a_word_is_ordinary_only_where_the_language_is_written(
+@pytest.mark.parametrize(("language", "text"), ORDINARY_IN_LANGUAGES)
+def test_a_hidden_character_of_its_spelling_is_ordinary_only_where_the_language_is_written(
     language: str, text: str
 ) -> None:
     assert not find_hidden_characters(text, languages={language})
@@ -36,6 +39,7 @@ def test_a_joiner_within_a_word_is_ordinary_only_where_the_language_is_written(
     [
         *("pay\u200cpal", "می\u200c\u200cخواهم", "\u200cمی", "Acme\u200d می", "می\u200c7"),
         *("می\u200bخواهم", "می\u202eخواهم", "می\u200eخواهم", "م\u200ca"),
+        *("שלום 12\u200e34", "Acme\u200e", "A\U000e0100西"),
     ],
 )
 def test_a_joiner_elsewhere_and_other_hidden_characters_are_odd_in_every_language(

@@ -205,6 +205,7 @@ def test_a_part_that_passes_for_another_is_found_with_its_kind(
         "$100, 100 €, £5, 5 %",
         "￥１，０００ 円",
         "Є 100 примірників",
+        "naïve is said /naɪˈiːv/",
         "−5 °C",
     ],
 )
@@ -223,6 +224,10 @@ def test_letters_and_digits_of_the_given_languages_are_left_alone() -> None:
     assert find("ＡＢＣ 10％", "ja") == []
     assert find("Є100", "uk") == []
     assert find("12־3456", "he") == []
+    assert find("ТОВ «Smart»") == [("ТОВ", MIXED)]
+    assert find("ТОВ «Smart»", "uk") == []
+    assert find("公開ＰｙｔｈｏｎとC++", "ja") == []
+    assert find("Ｐｙthon入門", "ja") == [("Ｐｙthon入門", MIXED)]
     assert find("12א3456", "he") == [("12א3456", TURNED)]
 
 
