@@ -56,8 +56,7 @@ KEYS_THAT_POINT_UP = {
     "tools/schedules/models.py agents.employees": "a schedule gives its task to an employee",
     "tools/schedules/models.py agents.runs": "a schedule names the last run that it started",
 }
-"""The foreign keys that may name a model of a higher layer as text; the database keeps them
-valid."""
+"""The foreign keys that may name a model of a higher layer as text; the database checks them."""
 
 PLAIN = ("tools.schemas", "tools.caches", "tools.contract", "tools.toolbox")
 """Plain Python: these packages import only the standard library, each other, and the libraries in
@@ -77,7 +76,7 @@ NEARLY_EVERY = 0.95
 MAX_ARGUMENTS = 4
 MAX_CHARACTERS_OF_A_TEMPLATE_LINE = 120
 
-MANY_ARGUMENTS = {  # besides methods that override a library's methods
+MANY_ARGUMENTS = {  # besides overrides of a library
     "tools/contract/result.py ToolResult.ok": "the parts of a result, most of them named at each call",
     "tools/contract/errors.py ToolError.__init__": "one for each line of the error's text",
     "tools/network/http_client.py request": "what every HTTP client takes, named at each call",

@@ -21,8 +21,8 @@ EMOJI = (
 # A variation selector is legitimate after an emoji and in a keycap, and hidden anywhere else.
 HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\u20e3))")
 _LEFTWARD_LETTER = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-_DIRECTION_MARK = "[\u061c\u200e\u200f]"
-_DIRECTION_MARKS = rf"(?<!\w){_DIRECTION_MARK}|{_DIRECTION_MARK}(?!\w)"
+_DIRECTION = "[\u061c\u200e\u200f]"
+_DIRECTIONS_BESIDE_WORDS = rf"(?<!\w){_DIRECTION}|{_DIRECTION}(?!\w)"
 """Characters that only set the direction, as people type them beside words and numbers in languages
 that are written to the left, but not within a word."""
 _SELECTED_FORM = "(?<=[\u3400-\u9fff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
@@ -141,7 +141,7 @@ def _build_ordinary_pattern(scripts: frozenset[str]) -> re.Pattern[str]:
         if letters := _WRITTEN_WITHOUT_SPACES.get(script):
             patterns.append(f"(?<=[{letters}])\u200b(?=[{letters}])")
         if script in LEFTWARD_SCRIPTS:
-            patterns.append(_DIRECTION_MARKS)
+            patterns.append(_DIRECTIONS_BESIDE_WORDS)
         if script == CJK:
             patterns.append(_SELECTED_FORM)
     return re.compile("|".join(patterns))

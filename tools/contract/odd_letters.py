@@ -456,7 +456,7 @@ def _is_written_leftwards(text: str, languages: Collection[str]) -> bool:
 def _build_turned_numbers(text: str) -> re.Pattern[str]:
     """Build a pattern for a number after the text's right-to-left letters and signs, with the marks
     on them."""
-    leftward = "".join(filter(_is_right_to_left_or_mark, sorted(set(text))))
+    leftward = "".join(filter(_is_right_to_left_or_combining, sorted(set(text))))
     letters = f"[{re.escape(leftward)}]"
     return re.compile(f"(?<!{letters})({letters}++)[^\\S\n]{{0,9}}[+#$£€¥₪-]?[0-9]{{1,40}}")
 
@@ -467,7 +467,7 @@ def _is_right_to_left(char: str) -> bool:
     return is_shown and unicodedata.bidirectional(char) in {"R", "AL"}
 
 
-def _is_right_to_left_or_mark(char: str) -> bool:
+def _is_right_to_left_or_combining(char: str) -> bool:
     return _is_right_to_left(char) or unicodedata.bidirectional(char) == "NSM"
 
 

@@ -30,7 +30,7 @@ _SHORT_PASSWORDS = frozenset({"pass", "pw"})
 """Names that mean a password only beside the name of a user."""
 
 
-class Leaf(NamedTuple):
+class CallLeaf(NamedTuple):
     """A single value, or a list.
 
     Attributes:
@@ -85,7 +85,7 @@ class CallLeaves:
             because its JSON is nested too deeply; empty if all values are listed.
     """
 
-    leaves: list[Leaf] = field(default_factory=list)
+    leaves: list[CallLeaf] = field(default_factory=list)
     keys: list[tuple[str, ...]] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     unread: str = ""
@@ -119,9 +119,9 @@ class CallLeaves:
                 called = texts if _ends_with(names[-1], _VALUE) else ()
                 if has_user and fold_name(names[-1]) in _SHORT_PASSWORDS:
                     called = ("password",)
-                self._add(here, Leaf(names, _open(value), here.scope, (), called))
+                self._add(here, CallLeaf(names, _open(value), here.scope, (), called))
 
-    def _add(self, here: _Object, leaf: Leaf) -> None:
+    def _add(self, here: _Object, leaf: CallLeaf) -> None:
         names, value = leaf.names, leaf.value
         if value is TOO_DEEP:
             self.unread = ".".join(names)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agents.approvals.warnings.call_leaves import CallLeaves, Leaf
+from agents.approvals.warnings.call_leaves import CallLeaf, CallLeaves
 from agents.approvals.warnings.card_values import (
     CHANGED,
     EMPTY,
@@ -137,7 +137,7 @@ def find_meanings(
     ]
 
 
-def _get_key(leaf: Leaf, value: Any) -> tuple[str, str]:
+def _get_key(leaf: CallLeaf, value: Any) -> tuple[str, str]:
     return leaf.names[-1], repr(value)
 
 
@@ -180,7 +180,7 @@ def _read_names(call: CallLeaves) -> Iterator[Meaning]:
             yield Meaning(UNLIMITED, f"{name_place(place)}{quote_excerpt(names[-1])}", (path,))
 
 
-def _read(leaf: Leaf, value: Any, schema: _Schema) -> Meaning | None:
+def _read(leaf: CallLeaf, value: Any, schema: _Schema) -> Meaning | None:
     """Return the meaning of a text or number by itself; None for ordinary values."""
     if value is None or isinstance(value, bool):
         return None
@@ -206,7 +206,7 @@ def _is_wide(names: tuple[str, ...], value: str | float) -> bool:
 
 
 def _find_emptied(
-    targets: Sequence[Mapping[str, Any]], leaves: Sequence[Leaf]
+    targets: Sequence[Mapping[str, Any]], leaves: Sequence[CallLeaf]
 ) -> Iterator[Meaning]:
     """Find the fields that a change of targets empties. A field that `after` leaves out does not
     count, because it may remain unchanged."""
@@ -228,7 +228,7 @@ def _find_emptied(
         yield Meaning(EMPTIED, where, tuple(paths) or (name,), is_in_params=bool(paths))
 
 
-def _find_nulls(leaves: Iterable[Leaf], schema: _Schema) -> Iterator[Meaning]:
+def _find_nulls(leaves: Iterable[CallLeaf], schema: _Schema) -> Iterator[Meaning]:
     """Find the empty values of a request in amounts and end times, and the nulls in lists of
     texts."""
     for leaf in leaves:
@@ -255,13 +255,13 @@ def _tell_missing(value: str | None) -> str:
     return quote_excerpt(value) if value.strip() else "empty"
 
 
-def _find_repeated(leaves: Iterable[Leaf], schema: _Schema) -> Iterator[Meaning]:
+def _find_repeated(leaves: Iterable[CallLeaf], schema: _Schema) -> Iterator[Meaning]:
     for one, other in find_repeated(leaves, schema.lists):
         paths = (one.path, other.path)
         yield Meaning(TWICE, f"{_tell(one)}; {_tell(other)}", paths, len(set(paths)) == len(paths))
 
 
-def _tell(leaf: Leaf) -> str:
+def _tell(leaf: CallLeaf) -> str:
     """Name the place and the value; for a credential, only the place."""
     if any(is_credential(name, leaf.value) for name in leaf.all_names):
         return quote_excerpt(leaf.path)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from agents.approvals.warnings.call_leaves import Leaf
+from agents.approvals.warnings.call_leaves import CallLeaf
 from agents.approvals.warnings.card_values import EMPTY
 from agents.platform.value_text import format_json_value
 from tools.caches import cache_by_text
@@ -30,10 +30,10 @@ _STEPS = re.compile(r"(?<=[^\W\d])\]?[./\[]+(?=\w)|(?<=\d)\]?[./\[]+(?=[^\W\d])"
 between digits are not separators."""
 
 
-class _Place(NamedTuple):
+class _NamedValue(NamedTuple):
     """A value with one reading of its path."""
 
-    leaf: Leaf
+    leaf: CallLeaf
     scope: int
     names: tuple[str, ...]
 
@@ -43,7 +43,7 @@ class _Scope:
     """The paths of values that one object contains, as a tree of numbered names."""
 
     nodes: dict[tuple[int, str], int] = field(default_factory=dict)
-    first: dict[int, Leaf] = field(default_factory=dict)
+    first: dict[int, CallLeaf] = field(default_factory=dict)
 
     def enter(self, names: tuple[str, ...]) -> list[int]:
         """Return the numbers of the path's names, after 0 for the object itself."""
@@ -55,15 +55,15 @@ class _Scope:
 
 
 def find_repeated(
-    leaves: Iterable[Leaf], may_differ: Callable[[str, str], bool]
-) -> Iterator[tuple[Leaf, Leaf]]:
+    leaves: Iterable[CallLeaf], may_differ: Callable[[str, str], bool]
+) -> Iterator[tuple[CallLeaf, CallLeaf]]:
     """Find pairs of different values with the same name.
 
     Args:
         may_differ: returns True if a value and another one in an inner object, given by their
             paths, mean different things.
     """
-    scopes: dict[int, list[_Place]] = {}
+    scopes: dict[int, list[_NamedValue]] = {}
     for leaf in leaves:
         if leaf.value not in EMPTY:
             for place in _list_places(leaf):
@@ -81,16 +81,16 @@ def tell_value(value: object) -> str:
     return format_json_value(value)
 
 
-def _list_places(leaf: Leaf) -> Iterator[_Place]:
+def _list_places(leaf: CallLeaf) -> Iterator[_NamedValue]:
     """Yield the readings of the value's path: as written, with the names in its names, and with the
     amount or account after which the value is called."""
-    yield _Place(leaf, leaf.scope, leaf.names)
+    yield _NamedValue(leaf, leaf.scope, leaf.names)
     split = tuple(part for name in leaf.names for part in _split(name))
     if split != leaf.names:
-        yield _Place(leaf, leaf.scope, split)
+        yield _NamedValue(leaf, leaf.scope, split)
     called = leaf.called[0] if leaf.outer is not None else ""
     if leaf.outer is not None and called.isidentifier() and find_named(called) in _NUMBERS:
-        yield _Place(leaf, leaf.outer, (*leaf.names[:-1], called))
+        yield _NamedValue(leaf, leaf.outer, (*leaf.names[:-1], called))
 
 
 @cache_by_text
@@ -103,7 +103,9 @@ def _split(name: str) -> tuple[str, ...]:
     return tuple(parts) or (name,)
 
 
-def _find_spellings(places: Iterable[_Place], scope: _Scope) -> Iterator[tuple[Leaf, Leaf]]:
+def _find_spellings(
+    places: Iterable[_NamedValue], scope: _Scope
+) -> Iterator[tuple[CallLeaf, CallLeaf]]:
     """Find pairs whose paths differ at most in spelling. Names with a single letter are ignored."""
     told = set[int]()
     for leaf, _, names in places:
@@ -115,8 +117,8 @@ def _find_spellings(places: Iterable[_Place], scope: _Scope) -> Iterator[tuple[L
 
 
 def _find_inner(
-    places: Iterable[_Place], scope: _Scope, may_differ: Callable[[str, str], bool]
-) -> Iterator[tuple[Leaf, Leaf]]:
+    places: Iterable[_NamedValue], scope: _Scope, may_differ: Callable[[str, str], bool]
+) -> Iterator[tuple[CallLeaf, CallLeaf]]:
     """Find pairs in which one value is inside an object that is next to the other value, and a call
     has only one value of this kind.
 
