@@ -139,4 +139,4 @@ def test_a_card_of_many_short_values_is_never_approved_in_bulk(
 ) -> None:
     card = call(**params)(world)
     refusals = find_bulk_refusals([card], load_marks([card]))
-    assert [mark.kind for mark in refusals.get(card.pk, ())] == [FOLDED] * is_folded
+    assert (FOLDED in {mark.kind for mark in refusals.get(card.pk, ())}) == is_folded
