@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv6Address
 from itertools import islice
@@ -39,9 +38,11 @@ from tools.contract.spelled_addresses import (
     join_lines,
     list_readings,
     replace_punctuation,
+    unescape_html,
 )
 from tools.contract.web_authorities import (
     HOST_PATTERN,
+    LONGEST_READ,
     MOST_CHARACTERS,
     find_authorities,
     find_odd_slashes,
@@ -105,8 +106,8 @@ NAMELESS_FIELDS = frozenset({"id", "name", "value", "address", "number", "key"})
 """Names of fields that say nothing about their value unless the name of the outer field is known,
 too."""
 _HOST_VALUE = re.compile(HOST_PATTERN)
-_ONLY_HOST = re.compile(rf"(?:[^\w@]|_)*({HOST_PATTERN})[\W_]*")
-"""A host alone, except for signs, as the words of a link."""
+_WITHOUT_SIGNS = re.compile(r"[^\W_](?:.*[^\W_])?", re.DOTALL)
+"""The words of a link without the signs around them."""
 _LABEL_OR_HOST = re.compile(r"(?:[\w-]{1,63}\.){0,126}[\w-]{2,63}")
 _ADDRESS_IN_NUMBERS = re.compile(
     r"(?:0x[0-9a-f]+|\d+)(?:\.(?:0x[0-9a-f]+|\d+)){0,3}", re.IGNORECASE
@@ -126,6 +127,11 @@ _PLAIN_IPV4 = 4
 _HIGHEST_BYTE = 255
 _BYTE = re.compile(r"0|[1-9][0-9]{0,2}")
 _USER = re.compile(r"[a-z0-9_+-]{1,64}", re.IGNORECASE | re.ASCII)
+_BROWSED_USER = re.compile(
+    r"(?:\b(?:https?|ftp|wss?):[/\\]{0,9}|(?<![:/\\\w])//)([^\s/?#<>\"'\\@]{1,100})@", re.IGNORECASE
+)
+"""The user in a web address that browsers open. In other addresses, such as ssh://git@acme.com, a
+user is usual."""
 _I_FOR_L = re.compile(
     r"(?<=[a-z])I(?![A-Za-z])|(?<=[a-z])I(?=[aeiouy](?![A-Z]))|(?<=[A-Za-z])II(?=[a-z])"
 )
@@ -279,7 +285,7 @@ def _find_bare_hosts(text: str) -> Iterator[str]:
     """Yield the hosts without a scheme, as they are written; `*.zip` and the like are files."""
     for found in _BARE_HOST.finditer(text):
         ending = found[1].lower()
-        is_file = text[: found.start()].endswith("*.") and ending in _FILE_ENDINGS
+        is_file = text.endswith("*.", 0, found.start()) and ending in _FILE_ENDINGS
         if ending in ENDINGS and not is_file:
             yield found[0]
 
@@ -351,8 +357,9 @@ def decode_label(label: str) -> str:
 
 def find_false_addresses(text: str) -> Iterator[str]:
     """Explain each address that disguises where it leads."""
+    users = {found[1].lower() for found in _BROWSED_USER.finditer(text)} if "@" in text else set()
     for authority in find_authorities(text):
-        if disguise := _describe_disguise(authority):
+        if disguise := _describe_disguise(authority, users):
             yield disguise
     written, authority = find_odd_slashes(text)
     if written:
@@ -395,14 +402,18 @@ def _find_false_letters(addresses: Iterable[str]) -> Iterator[str]:
             yield f"{quote_excerpt(host)} contains a capital I that looks like a small l"
 
 
-def _describe_disguise(authority: str) -> str:
+def _describe_disguise(authority: str, users: Collection[str]) -> str:
     """Describe how the part of a web address after its slashes disguises the host; empty if it does
-    not."""
+    not.
+
+    Args:
+        users: the names of users in addresses that browsers open, where they are unusual.
+    """
     host, written = find_opened_host(authority), authority.lower()
     user, sign, _ = decode_escapes(authority).rpartition("@")
-    if has_false_separator(authority):
+    if has_false_separator(authority) or len(authority) >= LONGEST_READ:
         return f"{quote_excerpt(authority)} leads to different hosts in different programs"
-    if sign and not _is_user(user):
+    if sign and (user.lower() in users or not _is_user(user)):
         return f"leads to {quote_excerpt(host)}, not to {quote_excerpt(user.partition(':')[0])}"
     if "%" in authority.rpartition("@")[2]:
         return f"{quote_excerpt(authority)} hides the host {quote_excerpt(host)} in escapes"
@@ -442,10 +453,10 @@ def _find_shown_host(words: str, target: str) -> str:
     authority = next(find_authorities(_WWW.sub(r"//\g<0>", words)), "")
     if authority:
         return find_opened_host(authority).removeprefix("www.")
-    found = _ONLY_HOST.fullmatch(html.unescape(words))
-    bare = found[1].lower() if found else ""
+    found = _WITHOUT_SIGNS.search(unescape_html(words))
+    bare = found[0].lower() if found and "@" not in words else ""
     ending = bare.rpartition(".")[2]
-    if ending not in ENDINGS:
+    if ending not in ENDINGS or not _HOST_VALUE.fullmatch(bare):
         return ""
     is_file = ending in _FILE_ENDINGS and re.split("[?#]", target.lower())[0].endswith(f"/{bare}")
     return "" if is_file else bare

@@ -3,11 +3,11 @@ formats, and names before email addresses."""
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 
 from tools.contract.host_endings import ENDINGS
+from tools.contract.spelled_addresses import unescape_html
 from tools.contract.web_authorities import HOST_PATTERN
 
 _WORDS = r"[^\[\]]{1,400}"
@@ -36,7 +36,7 @@ _REFERENCE = re.compile(rf"\[({_WORDS})\](?:\[([^\[\]]{{0,100}})\])?(?![\[(:])")
 _DEFINITION = re.compile(r"^ {0,3}\[([^\[\]]{1,100})\]:\s{0,9}<?([^\s>]{1,2000})", re.MULTILINE)
 """The definition of such an address: `[name]: https://acme.com`."""
 _NAMED = re.compile(rf"<\s?[^<>\s@]{{1,256}}@({HOST_PATTERN})\s?>")
-_HOST_IN_NAME = re.compile(rf"(?<![\w./\\%-]){HOST_PATTERN}(?![\w@-])(?!\.\w)")
+_HOST_IN_NAME = re.compile(rf"(?<![\w./\\%-]){HOST_PATTERN}(?![\w@.-])")
 _LONGEST_NAME, _MOST_WORDS = 200, 3
 
 
@@ -63,7 +63,7 @@ def _list_in_html(text: str) -> Iterator[tuple[str, str]]:
         target = "" if tag[1] else _find_href(tag[2])
         if target:
             words = _ANY_TAG.sub("", text[tag.end() : min(end, tag.end() + 4 * _LONGEST_NAME)])
-            yield html.unescape(words), html.unescape(target)
+            yield unescape_html(words), unescape_html(target)
 
 
 def _find_href(attributes: str) -> str:
@@ -84,7 +84,8 @@ def list_named_hosts(text: str) -> Iterator[tuple[str, str]]:
         name = _find_name(text[max(0, found.start() - _LONGEST_NAME) : found.start()])
         for host in _HOST_IN_NAME.findall(name):
             ending = host.rpartition(".")[2]
-            if ending.islower() and ending in ENDINGS:
+            is_initial = host.index(".") == 1
+            if ending.islower() and ending in ENDINGS and not is_initial:
                 yield host.lower(), found[1].lower()
 
 

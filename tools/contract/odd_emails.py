@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tools.contract.host_endings import ENDINGS
 from tools.contract.web_authorities import HOST_PATTERN
 
 _LOCAL = r"(?<![\w.+'@/-])[\w.+'-]{1,64}"
@@ -23,4 +24,6 @@ def find_odd_emails(text: str) -> Iterator[tuple[str, str]]:
     for found in _TWO_HOSTS.finditer(text) if "@" in text else ():
         name = found["local"] or found["name"]
         host = found["last"] or found["host"]
+        if found["host"] and host.rpartition(".")[2].lower() not in ENDINGS:
+            continue
         yield found[0], (f"{name}@{host}" if name else found[0].rpartition(":")[2]).lower()

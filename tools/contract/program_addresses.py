@@ -17,7 +17,9 @@ from tools.contract.param_words import HOST_WORDS, split_name
 from tools.contract.spelled_addresses import list_readings
 from tools.contract.web_authorities import find_two_readings
 
-_OPENED = frozenset(["http", "https", "ftp", "ws", "wss", "mailto", "tel", "sms", "urn"])
+_OPENED = frozenset(
+    ["http", "https", "ftp", "ws", "wss", "mailto", "tel", "sms", "urn", "arn", "did", "tag"]
+)
 """Schemes without `//` that open pages, write to people, or name things."""
 _HOST_NAMES = (HOST_WORDS - {"website", "site"}) | {"ip", "proxy", "nameserver", "endpoint"}
 """Words in the names of params in whose values a colon may stand between a host and a port or
@@ -26,11 +28,9 @@ _GAP = r"[\t\r\n]*"
 """The characters that browsers leave out within a scheme."""
 _MEDIA = "(?<=data:)(?:image/(?!svg)|audio/|video/|font/)"
 """The start of an address that contains an image, a video, a sound or a font, which is ordinary."""
-_STRUCTURED_NAME = r"(?<!script:)(?:[\w.-]{0,100}:){2,20}[\w.*-]{0,200}\s*$"
-"""The rest of a name with at least three colons and no other signs: `arn:aws:s3:::acme`."""
 _SCHEME = re.compile(
     rf"[\x00-\x20]*([a-z](?:{_GAP}[a-z0-9+.-]){{1,40}}){_GAP}:(?=[^\s\d])"
-    rf"(?!//|:|{_MEDIA}|{_STRUCTURED_NAME})",
+    rf"(?!//|:|{_MEDIA})",
     re.IGNORECASE,
 )
 _LINK = re.compile(

@@ -32,6 +32,10 @@ _TWINS = re.escape("".join(_PUNCTUATION_TWINS))
 _IN_ADDRESS = re.compile(rf"(?<=[A-Za-z0-9:/\\@.{_TWINS}])[{_TWINS}](?=[A-Za-z0-9/\\@.{_TWINS}])")
 MOST_ROUNDS = 20
 """The maximum number of times that percent escapes are decoded."""
+_LONG_REFERENCE = re.compile(r"&#(?:x([0-9a-f]{8,})|([0-9]{8,}));?", re.IGNORECASE)
+_MOST_DIGITS = 7
+"""The maximum number of digits of a character's number, without leading zeros."""
+_ONE_EMAIL = re.compile(r"\s*[\w.+-]{1,64}@(?:[\w-]{1,63}\.){1,126}[\w-]{2,63}\s*")
 _BACKSLASH_ESCAPE = re.compile(r"\\(?:u\{?0{0,4}([0-9a-f]{2})\}?|x([0-9a-f]{2}))", re.IGNORECASE)
 _BREAKS = re.compile(r"[\t\r\n]+")
 _ONE_ADDRESS = re.compile(
@@ -108,7 +112,7 @@ def _decode_code(text: str) -> str:
     """Decode the escapes of HTML and of programming languages, and remove what browsers ignore in
     an address: invisible characters and line breaks."""
     if "&" in text:
-        text = html.unescape(text)
+        text = unescape_html(text)
     if "\\" in text:
         text = _BACKSLASH_ESCAPE.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
     text = join_lines(text)[0]
@@ -118,6 +122,19 @@ def _decode_code(text: str) -> str:
     return text.translate(dict.fromkeys(hidden)) if hidden else text
 
 
+def unescape_html(text: str) -> str:
+    """Replace the character references of HTML; a number that is too large for a character becomes
+    U+FFFD."""
+    return html.unescape(_LONG_REFERENCE.sub(_shorten_reference, text))
+
+
+def _shorten_reference(found: re.Match[str]) -> str:
+    digits = (found[1] or found[2]).lstrip("0")
+    if len(digits) > _MOST_DIGITS:
+        return "\ufffd"
+    return f"&#{'x' if found[1] else ''}{digits or '0'};"
+
+
 def join_lines(text: str) -> tuple[str, str]:
     """Remove tabs and line breaks from a value that is one address, as browsers do.
 
@@ -125,7 +142,8 @@ def join_lines(text: str) -> tuple[str, str]:
         the value, and the start of the address with its host if it is not in the text as it is
         written; otherwise empty.
     """
-    joined = _BREAKS.sub("", text.strip()) if _BREAKS.search(text) else ""
+    head, *others = _BREAKS.split(text.strip(), maxsplit=1)
+    joined = _BREAKS.sub("", text.strip()) if others else ""
     found = _ONE_ADDRESS.fullmatch(joined)
     if found is None or joined.count(":/") + joined.count(":\\") > 1:
         return text, ""
@@ -133,6 +151,8 @@ def join_lines(text: str) -> tuple[str, str]:
     ending = host.rstrip(".").rpartition(".")[2].lower()
     if ending not in ENDINGS and not ending.isdecimal():
         return text, ""
+    if _ONE_ADDRESS.fullmatch(head) and others and _ONE_EMAIL.fullmatch(others[0]):
+        return text, ""  # a web address above an email address
     start = joined[: found.end(1)]
     return joined, "" if start in text else start
 

@@ -11,11 +11,13 @@ from tools.contract.host_endings import ENDINGS
 HOST_PATTERN = r"(?:[\w-]{1,63}\.){1,126}[\w-]{2,63}"
 MOST_CHARACTERS = 253
 """The maximum length of a host's name."""
+LONGEST_READ = 500
+"""The maximum length of what is read as the host after `//` or a scheme without `//`."""
 _AUTHORITY = r"(?=([^\s/?#<>\"'\\]+))"
 _URL = re.compile(rf"\b[a-z][a-z0-9+.-]{{1,20}}:[/\\]{{2,}}{_AUTHORITY}", re.IGNORECASE)
 _SHORT_URL = re.compile(
     r"(?:\b(?:https?|wss?|ftp):[/\\]?|(?<![\w:/\\])(?://|\\\\))(?![/\\])"
-    r"(?=([^\s/?#<>\"'\\]{1,500}))",
+    rf"(?=([^\s/?#<>\"'\\]{{1,{LONGEST_READ}}}))",
     re.IGNORECASE,
 )
 """`https:host` and `//host`, which a browser opens like an address with two slashes."""

@@ -292,6 +292,15 @@ def test_the_opened_host_is_the_one_that_a_browser_opens(authority: str, host: s
             "https://acme.com,.evil.net/",
             "“acme.com,.evil.net” merely begins with another host's name",
         ),
+        ("https://paypal@evil.net/login", "leads to “evil.net”, not to “paypal”"),
+        ("//paypal@evil.net", "leads to “evil.net”, not to “paypal”"),
+        (
+            f"//www.acme.com{'a' * 500}@evil.net/",
+            (
+                "“www.acme.comaaaaaaaaaaaaaa…aaaaaaaaaaaaa” leads to different hosts in different "
+                "programs"
+            ),
+        ),
         ("https://PayPaI.com", "“PayPaI.com” contains a capital I that looks like a small l"),
         ("billing@PayPaI.com", "“PayPaI.com” contains a capital I that looks like a small l"),
         ("www.appIe.com", "“www.appIe.com” contains a capital I that looks like a small l"),
@@ -323,6 +332,10 @@ def test_an_honest_address_does_not_need_an_explanation() -> None:
         "[acme.com][1], but no address",
         "[acme.com][1]\n\n[1]: https://acme.com\n[1]: https://evil.net",
         "see [acme.com] and [x]: https://evil.net",
+        "Dr.med. Anna Huber <praxis@huber.at>",
+        "M.de Jong <m.dejong@acme.nl>",
+        "https://acme.com\ninfo@acme.com",
+        "y = relu(x.T)@W.values",
         '<a href="https://acme.com/y">www.acme.com</a>',
         "\u8bf7\u770bhttps://acme.com\uff1f",
     ],
@@ -408,6 +421,9 @@ def test_a_link_or_name_with_another_host_is_explained(text: str) -> None:
     [
         "http://1.1.1." + "9" * 5_000,
         "http://" + "9" * 5_000,
+        "&#" + "1" * 5_000 + ";",
+        ("[" + ("_" * 20 + ".") * 18 + " a b](//x.co) ") * 48,
+        "a.co " * 12_000 + "\N{GRINNING FACE}",
         "<a " + "href=" * 79 + "x" * 19_000,
         "https://" + "a.com." * 3_000 + "~",
         "https:" * 3_000,
