@@ -20,11 +20,19 @@ EMOJI = (
 )
 # A variation selector is legitimate after an emoji and in a keycap, and hidden anywhere else.
 HIDDEN_SELECTOR = re.compile(f"[{SELECTORS}](?<![{EMOJI}].)(?<![0-9#*]\ufe0f(?=\u20e3))")
-_LEFTWARD_LETTER = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+_LEFTWARD = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]"
+_LEFTWARD_LETTER = re.compile(_LEFTWARD)
 _DIRECTION = "[\u061c\u200e\u200f]"
-_DIRECTIONS_BESIDE_WORDS = rf"(?<!\w){_DIRECTION}|{_DIRECTION}(?!\w)"
-"""Characters that only set the direction, as people type them beside words and numbers in languages
-that are written to the left, but not within a word."""
+_DIRECTIONS = f"(?<!{_DIRECTION}){_DIRECTION}++"
+_RIGHTWARD = "[0-9A-Za-z\u00c0-\u024f]"
+_DIRECTIONS_BESIDE_WORDS = (
+    rf"(?<=(?!{_DIRECTION}){_LEFTWARD}){_DIRECTIONS}(?!\w)|(?<!\w){_DIRECTIONS}(?={_LEFTWARD})"
+    rf"|(?<!\w)(?<!{_RIGHTWARD}\S)(?<!{_RIGHTWARD}\S\S)(?<!{_RIGHTWARD}\S\S\S){_DIRECTIONS}"
+    rf"|{_DIRECTIONS}(?!\w)(?!\S{{0,40}}{_RIGHTWARD})"
+)
+"""Characters that only set the direction, as people type them in languages that are written to the
+left: beside a word in such letters, or at the start or end of a Latin word or number with its
+punctuation, but not within one, as in `fdp\u200f.exe`."""
 _SELECTED_FORM = "(?<=[\u3400-\u9fff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
 """The selector of a variant of a Chinese character, as in Japanese names."""
 _SOMETIMES_ORDINARY = frozenset(

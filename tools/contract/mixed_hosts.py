@@ -12,10 +12,11 @@ from tools.contract.languages import LATIN, count_scripts, name_scripts
 from tools.contract.odd_letters import passes_for_latin
 
 FULL_WIDTH = "FULLWIDTH"
-_BELOW = frozenset("\u0323\u0324\u0325\u032d\u0330\u0331")
+_DOT_BELOW = "\u0323"
+_BELOW = frozenset(f"{_DOT_BELOW}\u0324\u0325\u032d\u0330\u0331")
 """Combining marks under a letter, which the line under a link hides."""
 _WITH_DOTS_BELOW = frozenset({"vi", "yo", "ig"})
-"""Codes of the languages whose ordinary letters have such marks."""
+"""Codes of the languages whose ordinary letters have a dot below."""
 
 
 def is_mixed_host(host: str, languages: Collection[str] = ()) -> bool:
@@ -30,9 +31,10 @@ def is_mixed_host(host: str, languages: Collection[str] = ()) -> bool:
     """
     if PUNYCODE in host.lower():
         host = decode_host(host)
-    if not host.isascii() and _WITH_DOTS_BELOW.isdisjoint(languages):
+    if not host.isascii():
+        odd = _BELOW if _WITH_DOTS_BELOW.isdisjoint(languages) else _BELOW - {_DOT_BELOW}
         letters = unicodedata.normalize("NFD", unicodedata.normalize("NFC", host))
-        if any(below in _BELOW and letter.isascii() for letter, below in pairwise(letters)):
+        if any(below in odd and letter.isascii() for letter, below in pairwise(letters)):
             return True
     names = set() if host.isascii() else {_name_kind(char) for char in host if char.isalpha()}
     usual = {LATIN, *name_scripts(languages)}

@@ -66,6 +66,11 @@ _UNLIKE_TURKISH = re.compile(
 """What a Turkish word with a dotless ı hardly ever has: foreign letters, two vowels side by side,
 two consonants at its start before the ı, or a vowel near the ı that vowel harmony excludes. Of the
 excluded vowels, ö and ü may follow, as in Kadıköy, because Latin names rarely have them."""
+_CERTAINLY_TURKISH = re.compile(
+    f"[çöüÇÖÜ]|ıyor|^[^{_VOWELS}]*[Iı][^{_VOWELS}]*(?:ı[^{_VOWELS}]*)+$"
+)
+"""What shows that a word with a dotless ı is Turkish: another letter of Turkish, the ending of a
+verb, or two dotless ı without another vowel, as in Yıldırım."""
 _ADDRESS = re.compile(r"(?<![\w.@-])[\w-]++(?:[.@]++[\w-]++)++")
 FIRST_RARE_LATIN = "\u0180"
 """The first rare Latin letter. Latin letters before it are part of the spelling of many languages:
@@ -82,10 +87,19 @@ _FLAGS_WITHOUT_HOSTS = frozenset(
 )
 """The codes of flags that are not endings of hosts."""
 LONGEST_LEGAL_FORM = 3
-_MIXED_WIDTHS = re.compile("[A-Za-z][\uff21-\uff5a]|[\uff21-\uff5a][A-Za-z]")
+_MIXED_WIDTHS = re.compile(
+    "[A-Za-z\u00c0-\u036f][\uff21-\uff5a]|[\uff21-\uff5a][A-Za-z\u00c0-\u024f]"
+)
+_FULLWIDTH = re.compile("[\uff21-\uff5a]+")
 _PHONETIC = re.compile("[ˈˌː]")
 """Signs in words that tell how something is pronounced."""
-_FULLWIDTH = re.compile("[\uff21-\uff5a]+")
+_NO_TWINS = "".join(char for char in map(chr, range(0x250, 0x2B0)) if char not in LOOKS)
+_PRONUNCIATION = re.compile(
+    r"(?<![\w/:.])/[^/\n0-9A-Z]{1,60}/(?![\w/])|(?<!\w)\[[^\[\]\n0-9A-Z]{1,60}\](?!\w)"
+    rf"|\b(?=\w*[{_NO_TWINS}])\w+"
+)
+"""Text that may tell how something is pronounced: text between `/` or brackets, without capitals
+or figures, and words with a phonetic letter that does not look like another letter."""
 SHORTEST_STYLED = 3
 """The minimum number of letters in a word that is odd because all its letters are bold, script or
 the like."""
@@ -113,10 +127,13 @@ _IDEOGRAPHIC_WORD = re.compile(rf"[\w{_SINGLE}]+")
 _SHAPED = "工丨卩丁卜尺乙几爪冂凵乂匚丂乃卂卄廾乇丫亅乚丿エロㄥㄒㄩㄖㄚㅣㅇ"
 """East Asian letters of the shape of a Latin letter that words in capitals rarely have beside
 them."""
+_SHAPED_INSIDE = _SHAPED + "\u2e80-\u2fdf〇一ー口囗日曰レメトハノヒニㅁㅂㅌㅅㅐㅡ"
+"""East Asian letters of the shape of a Latin letter or a hyphen, and radicals, which are rare
+between Latin letters."""
 _LATIN = "[A-Za-z\u00c0-\u024f]"
 _SPELLED_WITH_IDEOGRAPHS = re.compile(
     rf"(?!{_LATIN}.{_LATIN}\Z)"  # A対B
-    f"(?:[{_SHAPED}](?=[A-Z]{{2}}))?{_LATIN}++(?:([{_SINGLE}])\\1?{_LATIN}++)*+"
+    f"(?:[{_SHAPED}](?=[A-Z]{{2}}))?{_LATIN}++(?:([{_SHAPED_INSIDE}])\\1?{_LATIN}++)*+"
     f"(?:(?<=[A-Z]{{2}})[{_SHAPED}])?"
 )
 _FIRST_STRONG = re.compile(r"[^\W\d_]")
@@ -236,7 +253,7 @@ def _find_odd_words(text: str, languages: Collection[str], *, is_name: bool) -> 
         if word.isascii():
             continue
         alphabets = _list_alphabets(word)
-        if alphabets == {LATIN, STYLED} and is_east_asian and not _MIXED_WIDTHS.search(word):
+        if alphabets == {LATIN, STYLED} and is_east_asian and _has_separate_widths(word):
             letters = frozenset[str]()
         elif len(alphabets) > 1:
             letters = _find_odd_letters(word, alphabets)
@@ -250,6 +267,13 @@ def _find_odd_words(text: str, languages: Collection[str], *, is_name: bool) -> 
             letters = frozenset(word) if is_disguised else frozenset()
         if letters:
             yield OddPart(start, end, letters, MIXED)
+
+
+def _has_separate_widths(word: str) -> bool:
+    """Return True if the styled letters of a word are fullwidth letters, none of which is beside
+    another Latin letter."""
+    is_fullwidth = all(_FULLWIDTH.match(char) for char in word if name_alphabet(char) == STYLED)
+    return is_fullwidth and not _MIXED_WIDTHS.search(word)
 
 
 def _is_legal_form(word: str, is_usual: bool) -> bool:
@@ -354,10 +378,9 @@ def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[O
     if DOTLESS_I in characters and not is_turkish:
         yield from _find_dotless_words(text)
     styled = {char for char in characters - _ASCII if name_alphabet(char) == STYLED}
+    spelled = _PRONUNCIATION.sub(_remove_pronunciation, text) if twins else text
     for found in WORD.finditer(text) if twins or styled else ():
-        letters = frozenset(twins.intersection(found[0]))
-        if letters and _PHONETIC.search(found[0]):
-            letters = frozenset()
+        letters = frozenset(twins.intersection(spelled[found.start() : found.end()]))
         if styled.issuperset(found[0]) and _is_styled_word(found[0], text, languages):
             letters |= frozenset(found[0])
         if letters:
@@ -374,11 +397,24 @@ def _find_disguised_letters(text: str, languages: Collection[str]) -> Iterator[O
         yield OddPart(found.start(), found.end(), letters, STRUCK)
 
 
+def _remove_pronunciation(found: re.Match[str]) -> str:
+    """Replace a match that has a phonetic sign with spaces."""
+    return " " * len(found[0]) if _PHONETIC.search(found[0]) else found[0]
+
+
 def _find_dotless_words(text: str) -> Iterator[OddPart]:
-    """Find the words in which a dotless i passes for an i: words that do not read as Turkish, and
-    addresses, unless they end with `.tr` or the like."""
-    for found in WORD.finditer(text):
-        if DOTLESS_I in found[0] and _UNLIKE_TURKISH.search(unicodedata.normalize("NFC", found[0])):
+    """Find the words in which a dotless i passes for an i: all of them in a text without a word
+    that can only be Turkish, elsewhere words that do not read as Turkish, and addresses, unless
+    they end with `.tr` or the like."""
+    words = [found for found in WORD.finditer(text) if DOTLESS_I in found[0]]
+    plain = [unicodedata.normalize("NFC", found[0]) for found in words]
+    unlike = [_UNLIKE_TURKISH.search(word) is not None for word in plain]
+    is_turkish = any(
+        _CERTAINLY_TURKISH.search(word) and not is_unlike
+        for word, is_unlike in zip(plain, unlike, strict=True)
+    )
+    for found, is_unlike in zip(words, unlike, strict=True):
+        if is_unlike or not is_turkish:
             yield OddPart(found.start(), found.end(), frozenset(DOTLESS_I), DISGUISED)
     for found in _ADDRESS.finditer(text):
         ending = re.split("[.@]", found[0].lower())[-1]

@@ -41,7 +41,8 @@ _BESIDE_CURRENCY = re.compile(
 `l00 EUR`, `1o5 EUR`."""
 _REGULAR_FIGURES = re.compile(
     r"\d+(?:[.,]\d*)?|\d{1,3}([\s'.,])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d*)?"
-    r"|\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d*)?|\d(?:,\d){2,}|\d\d(?:,\d\d){2,}|.*[.,]\s.*"
+    r"|\d{1,2}(?:,\d\d)+,\d{3}(?:\.\d*)?|\d(?:,\d){2,}|\d\d(?:,\d\d){2,}"
+    r"|[1-9]\d?(?:,[1-9]\d?){2,}|.*[.,]\s.*"
 )
 """Groups of three digits, the groups of India (`1,00,000`), or a list of numbers, with or without
 decimals."""

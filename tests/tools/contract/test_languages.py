@@ -21,6 +21,9 @@ ORDINARY_IN_LANGUAGES = [
     ("th", "ภาษา\u200bไทย"),
     ("he", "שלום \u200e050-555-0171"),
     ("ar", "لمبة LED\u200f 9 واط"),
+    ("he", "מול (\u200fSuper-Pharm\u200f, קוד \u200e#0101\u200e)"),
+    ("he", "דוח\u200f.exe"),
+    ("he", "שלום\u200f! C++\u200f\u200f."),
     ("ja", "葛\U000e0100西"),
 ]
 
@@ -40,6 +43,12 @@ def test_a_hidden_character_of_its_spelling_is_ordinary_only_where_the_language_
         *("pay\u200cpal", "می\u200c\u200cخواهم", "\u200cمی", "Acme\u200d می", "می\u200c7"),
         *("می\u200bخواهم", "می\u202eخواهم", "می\u200eخواهم", "م\u200ca"),
         *("שלום 12\u200e34", "Acme\u200e", "A\U000e0100西"),
+        *(
+            "דוח fdp\u200f.exe",
+            "דוח fdp\u200f\u200f.exe",
+            "דוח fdp.\u200fexe",
+            "דוח fdé\u200f...exe",
+        ),
     ],
 )
 def test_a_joiner_elsewhere_and_other_hidden_characters_are_odd_in_every_language(
@@ -114,6 +123,11 @@ def test_a_host_in_a_language_is_mixed_only_where_it_is_not_written(
 )
 def test_a_host_that_passes_for_a_latin_one_is_mixed_in_every_language(host: str) -> None:
     assert is_mixed_host(host, set(SCRIPTS))
+
+
+def test_another_sign_below_a_letter_is_mixed_where_only_dots_are_written_below() -> None:
+    assert not is_mixed_host("ọjà.ng", {"yo"})
+    assert is_mixed_host("ḵoja.ng", {"yo"})
 
 
 @pytest.mark.parametrize("word", ["Аcme", "Ｐaypal", "Gооgle"])

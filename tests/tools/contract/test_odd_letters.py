@@ -41,6 +41,18 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("hıtachı", "hıtachı", DISGUISED),
         ("toshıba", "toshıba", DISGUISED),
         ("pay@vısa.com", "pay@vısa.com", DISGUISED),
+        ("Vısa", "Vısa", DISGUISED),
+        ("Cıtıbank", "Cıtıbank", DISGUISED),
+        ("Adıdas", "Adıdas", DISGUISED),
+        ("Capıtal One", "Capıtal", DISGUISED),
+        ("Überweisung an Vısa", "Vısa", DISGUISED),
+        ("Aydın", "Aydın", DISGUISED),
+        ("vısa.com.tr", "vısa", DISGUISED),
+        ("Pɑypɑlː 100", "Pɑypɑlː", DISGUISED),
+        ("[Pɑypɑlː]", "Pɑypɑlː", DISGUISED),
+        ("https://x.com/pɑypɑlː/", "pɑypɑlː", DISGUISED),
+        ("[pɑypɑl] 5ː", "pɑypɑl", DISGUISED),
+        ("𝗣ay𝗣al 銀行", "𝗣ay𝗣al", MIXED),
         ("ᴀᴄᴍᴇ Corp", "ᴀᴄᴍᴇ", DISGUISED),
         ("ɢoogle.com", "ɢoogle", DISGUISED),
         ("Ƨtripe Inc", "Ƨtripe", DISGUISED),
@@ -112,6 +124,8 @@ def find(text: str, *languages: str) -> list[tuple[str, str]]:
         ("Netfㄥix", "Netfㄥix", MIXED),
         ("Face⼀book", "Face⼀book", MIXED),
         ("工BM", "工BM", MIXED),
+        ("G口口gle", "G口口gle", MIXED),
+        ("Face一book", "Face一book", MIXED),
         ("СОРА-2041", "СОРА", MIXED),
         ("ΑΒΧ 2041", "ΑΒΧ", MIXED),
         ("ſudo ls", "ſudo", DISGUISED),
@@ -155,6 +169,9 @@ def test_a_part_that_passes_for_another_is_found_with_its_kind(
         "Can Yıldırım, Pınar Aydın",
         "Kadıköy, Kırıkkale, Diyarbakır",
         "Toplantı yarın, bakıyor",
+        "Can Yıldırım, Aydın, Yılmaz",
+        "Hr. Yıldız",
+        "Kadıköy",
         "yıldız.com.tr",
         "בשנים 2020־2021 היו 100 ־ 200",
         "טלוויזיה 55״ ב־10 תשלומים",
@@ -167,6 +184,8 @@ def test_a_part_that_passes_for_another_is_found_with_its_kind(
         "A対B",
         "IT部",
         "元CEO",
+        "Web版URL",
+        "Windows用Driver",
         "PC版Excel 東京",
         "½ kg, 5 №",
         "1o1 with Ann",
@@ -199,6 +218,8 @@ def test_a_part_that_passes_for_another_is_found_with_its_kind(
         "￥１，０００ 円",
         "Є 100 примірників",
         "naïve is said /naɪˈiːv/",
+        "[ˈɡʊd ˈmɔːnɪŋ]",
+        "golden is said ˈɡəʊldən",
         "−5 °C",
     ],
 )
@@ -220,6 +241,9 @@ def test_letters_and_digits_of_the_given_languages_are_left_alone() -> None:
     assert find("ТОВ «Smart»") == [("ТОВ", MIXED)]
     assert find("ТОВ «Smart»", "uk") == []
     assert find("公開ＰｙｔｈｏｎとC++", "ja") == []
+    assert find("𝗣aypal", "ja") == [("𝗣aypal", MIXED)]
+    assert find("éｙ入門", "ja") == [("éｙ入門", MIXED)]
+    assert find("Vısa, Aydın", "tr") == []
     assert find("Ｐｙthon入門", "ja") == [("Ｐｙthon入門", MIXED)]
     assert find("12א3456", "he") == [("12א3456", TURNED)]
 
@@ -267,6 +291,9 @@ def test_the_number_of_parts_of_one_kind_in_a_text_is_limited() -> None:
         "aı" * 100_000,
         "ız" * 100_000,
         "ı.a" * 60_000,
+        "ː/" * 100_000 + "ɑ",
+        "[ː" * 100_000 + "ɑ",
+        "bı" * 100_000,
         "1\u20e3" * 100_000,
     ],
 )
