@@ -25,11 +25,10 @@ from agents.approvals.warnings.marks import (
     FOLDED,
     MEANINGS,
     OUTSIDE,
-    TWICE,
     Mark,
     name_marks,
 )
-from agents.approvals.warnings.meanings import Meaning
+from agents.approvals.warnings.meanings import FixedParams, Meaning
 from agents.employees.toolboxes import load_toolbox
 from agents.runs.engine.preapprover import AskingCard, Ended, PreapprovalObjection
 from agents.runs.models import APPROVED_STATES, Approval, Run
@@ -278,17 +277,15 @@ def _find_marks(asking: AskingCard) -> tuple[Mark, ...]:
 def _drop_fixed(
     marks: Collection[Mark], meanings: Iterable[Meaning], call: AskingCall, terms: GrantTerms
 ) -> tuple[Mark, ...]:
-    """Drop the marks of values from outside, or with a meaning, that the grant fixes.
-
-    Two different values with the same name need a condition each.
-    """
-    limited = {each.param for each in terms.conditions if each.rule not in OPEN_RULES}
-    fixed = {each.param for each in terms.conditions if unpack(each).rule in EXACT}
-    left = {
-        each.kind
-        for each in meanings
-        if not each.is_fixed(limited if each.kind == TWICE else fixed)
-    }
+    """Drop the marks of values from outside, or with a meaning, that the grant fixes."""
+    conditions = terms.conditions
+    fixed = FixedParams(
+        exact=frozenset(each.param for each in conditions if unpack(each).rule in EXACT),
+        whole=frozenset(each.param for each in conditions if each.rule in EXACT),
+        limited=frozenset(each.param for each in conditions if each.rule not in OPEN_RULES),
+        listed=terms.params,
+    )
+    left = {each.kind for each in meanings if not each.is_fixed(fixed)}
     if not is_explained(call, terms):
         left.add(OUTSIDE)
     return tuple(mark for mark in marks if mark.kind not in OF_VALUES or mark.kind in left)

@@ -3,12 +3,13 @@ or differ from another value of the same name. Each has an honest twin without a
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from agents.approvals.warnings.meanings import find_meanings
+from agents.approvals.warnings.meanings import FixedParams, find_meanings
 from tests.features import feature
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJq4"
@@ -24,6 +25,7 @@ SPELLINGS = (
     "AmOunt",
 )
 CREDENTIAL_IN_P = ("credential", "“p.ParameterValue”")
+LONG_JSON = json.dumps({"u": "x" * 60, "v": "hunter-two-" + "y" * 50})
 RANDOM = "k3J9xQ2mZ8vB4nL7pR1tW6"
 
 
@@ -35,6 +37,11 @@ def read(
 ) -> list[tuple[str, str]]:
     tool: Any = SimpleNamespace(schema=schema or {}, is_from_outside=is_from_outside)
     return [(each.kind, each.detail) for each in find_meanings(params, targets, tool)]
+
+
+def fix(*whole: str, limited: tuple[str, ...] = (), listed: tuple[str, ...] = ()) -> FixedParams:
+    names = frozenset(whole)
+    return FixedParams(names, names, names.union(limited), frozenset(listed))
 
 
 def list_kinds(params: dict[str, Any], *targets: dict[str, Any], **more: Any) -> list[str]:
@@ -100,8 +107,20 @@ def list_kinds(params: dict[str, Any], *targets: dict[str, Any], **more: Any) ->
         ),
         ({"p": [{"ParameterKey": "DbPassword", "ParameterValue": "x"}]}, [CREDENTIAL_IN_P]),
         (
-            {"fields": [{"name": "amount", "value": 5}, {"name": "amount", "value": 500}]},
-            [("twice", "in “fields.value”: “5”; in “fields.value”: “500”")],
+            {"amount": 5, "fields": [{"name": "amount", "value": 500}]},
+            [("twice", "in “amount”: “5”; in “fields.value”: “500”")],
+        ),
+        ({"password": LONG_JSON}, [("credential", "“password”")]),
+        ({"a": '{"x\\ud800":"*"}'}, [("unlimited", "in “a.x\ufffd”: “*”")]),
+        ({"list_price": "null"}, [("emptied", "in “list_price”: “null”")]),
+        ({"cidr": "0/0"}, [("unlimited", "in “cidr”: “0/0”")]),
+        (
+            {"body": '{"dry": 1, "dry": 0}'},
+            [("twice", "in “body.dry”: “1”; in “body.dry”: “0”")],
+        ),
+        (
+            {"body": '{"amount": 1, "Amount": 2}'},
+            [("twice", "in “body.amount”: “1”; in “body.Amount”: “2”")],
         ),
         ({"auth": {"user": "bob", "pass": "hunter2!X"}}, [("credential", "“auth.pass”")]),
         ({"file_mask": "*"}, [("unlimited", "in “file_mask”: “*”")]),
@@ -156,6 +175,13 @@ def test_a_meaning_is_found_in_the_params(
         {"amount": 100, "tax": {"amount": 19}, "price": 20, "shipping": {"price": 5}},
         {"discountType": "%", "discount": {"%": 5}, "results": {"pass": 12, "fail": 1}},
         {"pattern": "^a$", "limit": 100, "max_name": "none", "fee": "none", "title": "null"},
+        {"cost_center": "", "price_list": "None", "priceList": ""},
+        {"tsconfig": '{"paths": {"@/*": ["src/x"]}}'},
+        {"event": '{"login": "ann", "pass": "2 of 3"}', "x": {"user": "ann", "pw": "no"}},
+        {"body": '{"The": 12, "the": 40}', "ready": "0/1"},
+        {"body": '{"price": 20, "previous": {"price": 25}}'},
+        {"total": 120, "page.total": 3, "role": "user", "owner.role": "admin"},
+        {"fields": [{"name": "price", "value": 10}, {"name": "price", "value": 20}]},
         {"items[0]": 1, "items[1]": 2, "1.5": "a", "1/5": "b", "/old": "c", "/old/": "d"},
     ],
 )
@@ -188,7 +214,7 @@ class TestTargets:
     def test_have_meanings_of_their_own_and_make_nulls_in_the_params_irrelevant(self) -> None:
         target = {"before": {"role": "a"}, "after": {"role": "*"}}
         assert read({"amount": None}, target) == [("unlimited", "in “role”: “*”")]
-        assert not find_meanings({}, [target], None)[0].is_fixed({"role"})
+        assert not find_meanings({}, [target], None)[0].is_fixed(fix("role"))
 
 
 class TestASchema:
@@ -236,6 +262,48 @@ def test_deep_and_large_params_are_read_quickly() -> None:
         assert list_kinds({"hint": word * 10_000, "pattern": word * 900}) in ([], ["unlimited"] * 2)
 
 
-def test_two_values_of_one_path_are_not_settled_by_a_condition_on_it() -> None:
-    params = {"body": '{"amount": 5, "amount": 500}'}
-    assert not find_meanings(params, [], None)[0].is_fixed({"body", "body.amount"})
+FIELDS = {"fields": [{"key": "price", "value": None}]}
+PAIR = {"price": 5, "fields": [{"key": "price", "value": 9}]}
+TWO = {"body": '{"amount": 10, "Amount": 99}'}
+DEEP = {"body": "[" * 100_000}
+
+
+@pytest.mark.parametrize(
+    ("params", "fixed"),
+    [
+        (FIELDS, fix("fields.value", "fields.key")),
+        (PAIR, fix("fields", "price")),
+        (TWO, fix("body")),
+        ({"order": {"amount": 1, "Amount": 2}}, fix(limited=("order.amount", "order.Amount"))),
+        ({"body": '{"amount": 5, "amount": 500}'}, fix("body")),
+        ({"permissions": {"*": "read"}}, fix(listed=("permissions.*",))),
+        ({"permissions": {"*": {"a": "read"}}}, fix(listed=("permissions.*.a",))),
+        (DEEP, fix("body")),
+    ],
+)
+def test_a_meaning_is_settled_by_conditions_that_choose_it(
+    params: dict[str, Any], fixed: FixedParams
+) -> None:
+    found = find_meanings(params, [], None)
+    assert found
+    assert all(each.is_fixed(fixed) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("params", "fixed"),
+    [
+        (FIELDS, fix("fields.value")),
+        (PAIR, fix(limited=("fields.value", "price"))),
+        (TWO, fix(limited=("body",))),
+        ({"order": {"amount": 1, "Amount": 2}}, fix(limited=("order",))),
+        ({"body": '{"amount": 5, "amount": 500}'}, fix("body.amount", limited=("body",))),
+        ({"permissions": '{"*": "read"}'}, fix(listed=("permissions", "permissions.*"))),
+        (DEEP | {"more": "[" * 100_000}, fix("body")),
+    ],
+)
+def test_a_meaning_is_not_settled_by_conditions_that_leave_it_open(
+    params: dict[str, Any], fixed: FixedParams
+) -> None:
+    found = find_meanings(params, [], None)
+    assert found
+    assert not any(each.is_fixed(fixed) for each in found)

@@ -41,7 +41,9 @@ _ASSIGNED = re.compile(
 )
 """A line with a variable: `DB_PASSWORD=…`."""
 _STAND_IN = re.compile(
-    r"(.)\1{2,}|\$?\{\{.*\}\}|\$\{.*\}|\$\(.*\)|\$[A-Z_]+|%[A-Z_]+%|[{<\[](?:[^\W\d]|[ .-])+[}>\]]",
+    r"(.)\1{2,}|\$?\{\{.*\}\}|\$\{.*\}|\$\(.*\)|\$[A-Z_]+|\$[a-z_]+|%[A-Z_]+%"
+    r"|\?|:[a-z_]+|%s|%\([a-z_]+\)s|(?i:true|false|yes|no)"
+    r"|<%.*%>|<[a-z]+:[\w./ -]+>|[{<\[](?:[^\W\d]|[ .-])+[}>\]]",
     re.DOTALL,
 )
 """A placeholder for a credential: `****`, `{{ password }}`, `$PASSWORD`, `[hidden]`."""
@@ -50,6 +52,8 @@ _EMAIL = re.compile(r"[\w.+-]+@[\w.-]+\.([\w-]+)")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _PARTS = re.compile(r"[\W_]+")
 _WORD = re.compile(r"\d{0,4}[^\W\d]*\d{0,4}|\d{1,10}|\d{8}[Tt]\d{4,6}[Zz]?")
+_MIXED = re.compile(r"(?=\D*\d)(?=\d*[^\W\d])")
+MIN_PARTS = 3
 _SHORTEST_CODE, _LONGEST_CODE = 3, 10
 
 
@@ -145,7 +149,23 @@ def may_be_secret(value: Any) -> bool:
 
 
 def _is_random(text: str) -> bool:
-    return len(text) >= SECRET_LENGTH and _count_random(text[:MAX_WORD]) >= SHORTEST_RUN
+    word = text[:MAX_WORD].removeprefix("Bearer ")
+    return len(text) >= SECRET_LENGTH and (
+        _count_random(text[:MAX_WORD]) >= SHORTEST_RUN or _has_equal_parts(word)
+    )
+
+
+def _has_equal_parts(word: str) -> bool:
+    """Return True for letters and digits in one part or in several parts of one length, as in a
+    license key; False for paths and dotted names."""
+    parts = _PARTS.split(_UUID.sub("", word))
+    return (
+        "/" not in word
+        and "." not in word
+        and (len(parts) >= MIN_PARTS or len(parts[0]) >= SECRET_LENGTH)
+        and len(set(map(len, parts))) == 1
+        and all(_MIXED.match(part) for part in parts)
+    )
 
 
 def _is_word(text: str) -> bool:

@@ -13,6 +13,8 @@ MAX_QUOTED = 40
 _KEPT_END = 13
 _QUOTES = frozenset({"Pi", "Pf"})
 """The Unicode categories of opening and closing quotation marks."""
+_SURROGATE = "Cs"
+"""The category of half a character, which cannot be written as UTF-8."""
 
 
 class OutsideText(str):
@@ -63,5 +65,7 @@ def name_place(field: str) -> str:
 
 
 def _replace_quote(char: str) -> str:
-    is_quote = char == '"' or unicodedata.category(char) in _QUOTES
-    return "'" if is_quote else char
+    kind = unicodedata.category(char)
+    if kind == _SURROGATE:
+        return "\N{REPLACEMENT CHARACTER}"
+    return "'" if char == '"' or kind in _QUOTES else char

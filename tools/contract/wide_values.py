@@ -16,6 +16,7 @@ MAX_TEXT = 80
 """The maximum number of characters in a wildcard; longer texts are prose or code."""
 MAX_LIST = 20_000
 """The maximum number of characters in a list of values in a text."""
+MIN_ENTRIES = 2
 MAX_PATTERN = 2_000
 MAX_NUMBER = 400
 WIDEST_V4, WIDEST_V6 = 1, 3
@@ -26,12 +27,15 @@ _SAMPLES = ("a", "Zq7 x", "7-é_:")
 _GLOB = re.compile(r"(?P<place>[^*\s]*[/\\.:])?(?:\*{1,2}[/\\.:])*\*{1,2}")
 """Wildcards alone, or everything in a place: `*`, `reports/**/*`, `repo:*`. A wildcard after
 letters, such as `A*`, is a part of a name, and three or more stars stand for hidden text."""
-_SIGNS_AROUND = re.compile(r"(?!.*\*{3})(?=.*\*)[*?%_/\\.:@|()\[\]{}]+")
+_SIGNS_AROUND = re.compile(r"(?!.*\*{3})(?=.*\*)[*?%_/\\.:@|\[\]{}]+")
 """A wildcard among signs that separate parts: `*@*`, `*://*/*`."""
 _AROUND = " \t\n\"'"
 _VERSION = re.compile(r"[\dvV^~<>=.]*\d\.")
 _ANY_IN_QUERY = re.compile(r"_?%{1,2}")
 _ENTRIES = re.compile(r"[,;]")
+_ANY_ENTRY = re.compile(r"\*{1,2}|\*[@/.:](?:[@/.:*]{0,20}\*)")
+_RANKED = re.compile(r"\*\s{0,2};\s{0,2}q=")
+"""Everything with a rank, at the end of a list of languages or media types."""
 _MEDIA_TYPE = "*/*"
 """Everything in a list of media types, which ends with it in most requests."""
 _NETWORK = re.compile(r"([0-9a-fA-F.:]{1,45})\s?/\s?([0-9a-fA-F.:]{1,45})")
@@ -57,8 +61,16 @@ def stands_for_all(text: str) -> bool:
         return True
     if "\n" in text or len(text) > MAX_LIST or "*" not in text:
         return False
-    entries = _ENTRIES.split(text)
-    return len(entries) > 1 and any(_is_wide_entry(each.strip(_AROUND)) for each in entries)
+    if "(" in text:
+        return False
+    entries = [each.strip(_AROUND) for each in _ENTRIES.split(_RANKED.sub("", text))]
+    if len(entries) < MIN_ENTRIES or any(map(_is_prose, entries)):
+        return False
+    return any(map(_is_wide_entry, entries))
+
+
+def _is_prose(entry: str) -> bool:
+    return len(entry) > MAX_TEXT or any(map(str.isspace, entry))
 
 
 def _is_wide(value: str) -> bool:
@@ -66,22 +78,22 @@ def _is_wide(value: str) -> bool:
         return not _VERSION.fullmatch(glob["place"] or "")
     if _SIGNS_AROUND.fullmatch(value) or _ANY_IN_QUERY.fullmatch(value):
         return True
-    if _ALL_PORTS.fullmatch(value) or _contains_all_addresses(value):
+    if _ALL_PORTS.fullmatch(value) or _contains_all(value, has_short=False):
         return True
     return _SEEMS_PATTERN.search(value) is not None and _matches_all(value)
 
 
 def _is_wide_entry(value: str) -> bool:
-    return (
-        len(value) <= MAX_TEXT
-        and value != _MEDIA_TYPE
-        and _SIGNS_AROUND.fullmatch(value) is not None
-    )
+    return value != _MEDIA_TYPE and _ANY_ENTRY.fullmatch(value) is not None
 
 
-def _contains_all_addresses(value: str) -> bool:
+def contains_all_addresses(value: str) -> bool:
     """Return True for a network or a range that is as large as the smallest that counts as all
-    addresses."""
+    addresses, also for a short form such as `0/0`."""
+    return _contains_all(value, has_short=True)
+
+
+def _contains_all(value: str, *, has_short: bool) -> bool:
     try:
         if found := _RANGE.fullmatch(value):
             first, last = (ip_address(each) for each in found.groups())
@@ -90,7 +102,7 @@ def _contains_all_addresses(value: str) -> bool:
         if (found := _NETWORK.fullmatch(value)) is None:
             return False
         address = found[1]
-        if _SHORT_ZERO.fullmatch(address):
+        if has_short and _SHORT_ZERO.fullmatch(address):
             address = str(IPv4Address(0))
         network = ip_network(f"{address}/{found[2]}", strict=False)
     except ValueError:

@@ -3,6 +3,7 @@ values that it contains."""
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ MAX_CALLED = 5
 _USERS = frozenset({"user", "username", "login", "email"})
 _SHORT_PASSWORDS = frozenset({"pass", "pw"})
 """Names that mean a password only beside the name of a user."""
+_PLAIN_PASSWORD = re.compile(r"(?=\S*\d|\S{6})\S+")
+"""One word with a digit or of at least six characters."""
 
 
 class CallLeaf(NamedTuple):
@@ -40,6 +43,8 @@ class CallLeaf(NamedTuple):
         entries: the single values: the value itself, or those in the list at any depth.
         called: the names that values beside it give to the value, as in `{"name": "size", "value":
             3}`.
+        named_by: the paths of the values that give these names.
+        is_in_text: True if the value is in JSON in a text.
         outer: the scope of the list, if the object in it consists of this value and its name.
     """
 
@@ -48,6 +53,8 @@ class CallLeaf(NamedTuple):
     scope: int
     entries: Sequence[Any]
     called: tuple[str, ...] = ()
+    named_by: tuple[str, ...] = ()
+    is_in_text: bool = False
     outer: int | None = None
 
     @property
@@ -72,6 +79,7 @@ class _Object(NamedTuple):
     names: tuple[str, ...] = ()
     scope: int = 0
     outer: int | None = None
+    is_in_text: bool = False
 
 
 @dataclass
@@ -83,12 +91,16 @@ class CallLeaves:
         names: the last names of these paths.
         unread: the path of a value that could not be listed, because there are too many values or
             because its JSON is nested too deeply; empty if all values are listed.
+        unread_params: the outermost params that may have such values.
+        texts: the paths of texts with JSON, and these texts.
     """
 
     leaves: list[CallLeaf] = field(default_factory=list)
     keys: list[tuple[str, ...]] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     unread: str = ""
+    unread_params: set[str] = field(default_factory=set)
+    texts: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
     _outside: deque[_Object] = field(default_factory=deque)
     _inside: deque[_Object] = field(default_factory=deque)
     _scopes: int = 0
@@ -101,45 +113,64 @@ class CallLeaves:
         return found
 
     def _list(self, roots: Iterable[Mapping[str, Any]]) -> None:
-        self._outside.extend(map(_Object, roots))
+        nodes = list(roots)
+        self._outside.extend(map(_Object, nodes))
         left = MAX_COST
         while self._outside or self._inside:  # no recursion, because JSON may be deep
             here = (self._outside or self._inside).popleft()
             pairs = here.node.pairs if isinstance(here.node, _Repeating) else here.node.items()
-            texts, has_user = _read_hints(here.node)
+            hints, has_user = _read_hints(here.node)
             for name, value in pairs:
                 names = (*here.names, str(name))
                 left -= 1 + len(names) // NAMES_FOR_ONE
                 left -= 0 if names[-1] in self.names else COST_OF_NAME
                 if left < 0:
                     self.unread = ".".join(names)
+                    self.unread_params.update(str(name) for node in nodes for name in node)
                     return
                 self.keys.append(names)
                 self.names.add(names[-1])
-                called = texts if _ends_with(names[-1], _VALUE) else ()
-                if has_user and fold_name(names[-1]) in _SHORT_PASSWORDS:
-                    called = ("password",)
-                self._add(here, CallLeaf(names, _open(value), here.scope, (), called))
+                leaf = CallLeaf(names, value, here.scope, (), is_in_text=here.is_in_text)
+                if _ends_with(names[-1], _VALUE):
+                    by = tuple(".".join((*here.names, key)) for key in hints)
+                    leaf = leaf._replace(called=tuple(hints.values()), named_by=by)
+                if (
+                    has_user
+                    and fold_name(names[-1]) in _SHORT_PASSWORDS
+                    and _may_be_password(value)
+                ):
+                    leaf = leaf._replace(called=("password",), named_by=())
+                self._add(here, leaf)
 
     def _add(self, here: _Object, leaf: CallLeaf) -> None:
-        names, value = leaf.names, leaf.value
+        names, value = leaf.names, _open(leaf.value)
+        is_in_text = leaf.is_in_text
+        if isinstance(leaf.value, str) and not isinstance(value, str):
+            self.texts.append((names, leaf.value))
+            is_in_text = True
+        leaf = leaf._replace(value=value)
         if value is TOO_DEEP:
-            self.unread = ".".join(names)
+            self._skip(names)
         elif isinstance(value, Mapping):
             waiting = self._inside if here.scope else self._outside
-            waiting.append(_Object(value, names, here.scope))
+            waiting.append(_Object(value, names, here.scope, is_in_text=is_in_text))
         elif isinstance(value, list):
             entries, objects = _flatten(value)
             self.leaves.append(leaf._replace(entries=entries))
             if any(each is TOO_DEEP for each in entries):
-                self.unread = ".".join(names)
+                self._skip(names)
+            is_in_text = is_in_text or any(isinstance(each, str) for each in value)
             for each in objects:
                 self._scopes += 1
-                self._inside.append(_Object(each, names, self._scopes, here.scope))
+                self._inside.append(_Object(each, names, self._scopes, here.scope, is_in_text))
         else:
             is_pair = len(leaf.called) == 1 and len(here.node) == _PAIR_SIZE
             outer = here.outer if is_pair else None
             self.leaves.append(leaf._replace(entries=(value,), outer=outer))
+
+    def _skip(self, names: tuple[str, ...]) -> None:
+        self.unread = ".".join(names)
+        self.unread_params.add(names[0])
 
 
 def _open(value: Any) -> Any:
@@ -174,15 +205,20 @@ def _flatten(entries: list[Any]) -> tuple[list[Any], list[Mapping[str, Any]]]:
     return single, objects
 
 
-def _read_hints(node: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
-    """Return the texts of an object that may name a value beside them, and whether the object names
-    a user."""
-    texts, has_user = list[str](), False
+def _may_be_password(value: Any) -> bool:
+    return not isinstance(value, str) or _PLAIN_PASSWORD.fullmatch(value) is not None
+
+
+def _read_hints(node: Mapping[str, Any]) -> tuple[dict[str, str], bool]:
+    """Return the texts of an object that may name a value beside them, by their own names, and
+    whether the object names a user."""
+    texts, has_user = dict[str, str](), False
     for key, text in node.items():
         has_user = has_user or fold_name(str(key)) in _USERS
-        if isinstance(text, str) and len(text) <= LONGEST_NAME and _ends_with(str(key), _NAMING):
-            texts.append(text)
-    return tuple(texts[:MAX_CALLED]), has_user
+        is_short = isinstance(text, str) and len(text) <= LONGEST_NAME
+        if is_short and len(texts) < MAX_CALLED and _ends_with(str(key), _NAMING):
+            texts[str(key)] = text
+    return texts, has_user
 
 
 def _ends_with(name: str, words: frozenset[str]) -> bool:

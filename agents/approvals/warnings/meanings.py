@@ -3,6 +3,7 @@ credential, or two different values with the same name."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,10 +26,17 @@ from tools.contract.param_words import (
     names_end,
     names_kind,
     names_limit,
+    names_password,
     names_pattern,
     names_sign,
+    split_name,
 )
-from tools.contract.wide_values import is_endless, matches_all, stands_for_all
+from tools.contract.wide_values import (
+    contains_all_addresses,
+    is_endless,
+    matches_all,
+    stands_for_all,
+)
 from tools.schemas.param_paths import find_unset_params, list_value_forms
 
 MAX_VALUES = 40_000
@@ -38,6 +46,43 @@ _ALL = frozenset({"all", "any", "anyone", "anything", "everybody", "everyone", "
 _NULLS = frozenset({"null", "NULL", "Null", "None", "nil", "undefined"})
 """Texts that programs write for a missing value."""
 _PERCENT = "%"
+_NETWORK = frozenset({"cidr", "cidrs", "network", "networks", "subnet", "subnets", "ip", "ips"})
+_LAST_WORD = re.compile(r"(?:[A-Z]?[^\W\d_A-Z]+|[A-Z]+)[\W\d_]*$")
+_LONGEST_END = 60
+"""The maximum number of characters in which the last word of a name is looked for."""
+_NUMBERS = frozenset({"number", "integer"})
+
+
+@dataclass(frozen=True)
+class FixedParams:
+    """The params that a standing grant fixes.
+
+    Attributes:
+        exact: the params for which the grant lists the values, or the entries of lists.
+        whole: the params for which it lists whole values.
+        limited: the params with a condition on the whole value.
+        listed: the params that a call may have.
+    """
+
+    exact: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+    limited: frozenset[str] = frozenset()
+    listed: frozenset[str] = frozenset()
+
+    def lists_name(self, path: str) -> bool:
+        """Return True if the grant lists the path's last name. If it also lists an outer param,
+        that may be a text with JSON, in which any name may be."""
+        names = path.split(".")
+        outer = {".".join(names[:end]) for end in range(1, len(names))}
+        return outer.isdisjoint(self.listed) and any(map(_Within(path), self.listed))
+
+
+@dataclass(frozen=True)
+class _Within:
+    outer: str
+
+    def __call__(self, path: str) -> bool:
+        return path == self.outer or path.startswith(f"{self.outer}.")
 
 
 @dataclass(frozen=True)
@@ -49,24 +94,44 @@ class Meaning:
         detail: the place of the value, and the value itself unless it is a credential.
         paths: the paths of the params, or of a target's fields, that have the value.
         is_in_params: True if conditions on these params can fix the value.
+        is_whole: True if only conditions on the outermost params can fix it.
+        is_name: True if it is the meaning of a name.
     """
 
     kind: str
     detail: str
     paths: tuple[str, ...]
     is_in_params: bool = True
+    is_whole: bool = False
+    is_name: bool = False
 
     @property
     def names(self) -> set[str]:
         """The last names of the paths."""
         return {path.rpartition(".")[2] for path in self.paths}
 
-    def is_fixed(self, params: Collection[str]) -> bool:
-        """Return True if each of the paths is one of these params, or leads inside one of them."""
-        return self.is_in_params and all(
-            any(path == param or path.startswith(f"{param}.") for param in params)
+    def is_fixed(self, fixed: FixedParams) -> bool:
+        """Return True if the standing grant that fixes these params chooses this meaning.
+
+        Two different values with the same name need a condition each.
+        """
+        if not self.is_in_params:
+            return False
+        if {path.partition(".")[0] for path in self.paths} <= fixed.whole:
+            return True
+        if self.is_whole:
+            return False
+        if self.kind == TWICE:
+            return all(path in fixed.limited or _is_in(path, fixed.whole) for path in self.paths)
+        return all(
+            _is_in(path, fixed.exact) or (self.is_name and fixed.lists_name(path))
             for path in self.paths
         )
+
+
+def _is_in(path: str, params: Collection[str]) -> bool:
+    """Return True if the path is one of these params, or leads inside one of them."""
+    return any(_Within(param)(path) for param in params)
 
 
 @dataclass
@@ -104,6 +169,13 @@ class _Schema:
         if value is None or not self.is_ours:
             return path in self.unset
         return any(form.get("default") == value for form in self.list_forms(path))
+
+    def says_number(self, path: str) -> bool:
+        types = [form.get("type") for form in self.list_forms(path)]
+        return any(
+            not _NUMBERS.isdisjoint(map(str, each if isinstance(each, list) else [each]))
+            for each in types
+        )
 
     def says_credential(self, path: str) -> bool:
         return any(
@@ -151,7 +223,8 @@ def _read_all(
         known: the values that are checked elsewhere.
     """
     yield from _read_names(call)
-    seen, unread = set[tuple[tuple[str, ...], Any]](), call.unread
+    yield from _read_texts(call, schema)
+    seen, unread, params = set[tuple[tuple[str, ...], Any]](), call.unread, {*call.unread_params}
     for leaf in sorted(call.leaves, key=lambda each: (each.scope > 0, len(each.entries))):
         for value in leaf.entries:
             key = (leaf.names, value)
@@ -159,39 +232,70 @@ def _read_all(
                 continue
             if len(seen) == MAX_VALUES:
                 unread = leaf.path
+                params.add(leaf.names[0])
                 break
             seen.add(key)
             if meaning := _read(leaf, value, schema):
                 yield meaning
     if unread:
         where = f"{name_place(unread)}further values are not checked"
-        yield Meaning(UNLIMITED, where, (unread,), is_in_params=False)
+        yield Meaning(UNLIMITED, where, tuple(sorted(params)), is_whole=True)
 
 
 def _read_names(call: CallLeaves) -> Iterator[Meaning]:
     """Find the meanings of the names in objects, because names may be data."""
     secret = set(filter(has_token, call.names))
-    wide = {each for each in call.names if stands_for_all(each) and each.strip() != _PERCENT}
+    wide = set(filter(_is_wide_name, call.names))
     for names in call.keys if secret or wide else ():
         path, place = ".".join(names), ".".join(names[:-1])
         if names[-1] in secret:
-            yield Meaning(CREDENTIAL, quote_excerpt(place or "name of a param"), (path,))
+            where = quote_excerpt(place or "name of a param")
+            yield Meaning(CREDENTIAL, where, (path,), is_name=True)
         elif names[-1] in wide:
-            yield Meaning(UNLIMITED, f"{name_place(place)}{quote_excerpt(names[-1])}", (path,))
+            where = f"{name_place(place)}{quote_excerpt(names[-1])}"
+            yield Meaning(UNLIMITED, where, (path,), is_name=True)
+
+
+def _is_wide_name(name: str) -> bool:
+    """Return True for a name that stands for all others. A place before a wildcard, as in `@/*`,
+    is ordinary in a table of places."""
+    is_place = "*" in name and any(char.isalpha() or char in "/\\" for char in name)
+    return not is_place and name.strip() != _PERCENT and stands_for_all(name)
+
+
+def _read_texts(call: CallLeaves, schema: _Schema) -> Iterator[Meaning]:
+    """Find the credentials that are texts with JSON."""
+    for names, text in call.texts:
+        path = ".".join(names)
+        if is_filled(text) and (names_password(names[-1]) or schema.says_credential(path)):
+            yield Meaning(CREDENTIAL, quote_excerpt(path), (path,))
 
 
 def _read(leaf: CallLeaf, value: Any, schema: _Schema) -> Meaning | None:
     """Return the meaning of a text or number by itself; None for ordinary values."""
     if value is None or isinstance(value, bool):
         return None
-    path, names, is_text = leaf.path, leaf.all_names, isinstance(value, str)
+    kind = _find_kind(leaf, leaf.all_names, value, schema)
+    if kind is None:
+        return None
+    is_own = not leaf.called or _find_kind(leaf, leaf.names[-1:], value, schema) == kind
+    where = quote_excerpt(leaf.path)
+    if kind == UNLIMITED:
+        where = f"{name_place(leaf.path)}{quote_excerpt(str(value))}"
+    return Meaning(kind, where, (leaf.path, *(() if is_own else leaf.named_by)))
+
+
+def _find_kind(
+    leaf: CallLeaf, names: tuple[str, ...], value: str | float, schema: _Schema
+) -> str | None:
+    """Return the kind of the meaning of a value with these names."""
+    path, is_text = leaf.path, isinstance(value, str)
     if any(is_credential(name, value) for name in names) or (
-        is_text and is_filled(value) and schema.says_credential(path)
+        isinstance(value, str) and is_filled(value) and schema.says_credential(path)
     ):
-        return Meaning(CREDENTIAL, quote_excerpt(path), (path,))
-    if _is_wide(names, value) or (is_text and schema.says_all(path, value)):
-        return Meaning(UNLIMITED, f"{name_place(path)}{quote_excerpt(str(value))}", (path,))
-    return None
+        return CREDENTIAL
+    is_all = is_text and schema.says_all(path, str(value))
+    return UNLIMITED if is_all or _is_wide(names, value) else None
 
 
 def _is_wide(names: tuple[str, ...], value: str | float) -> bool:
@@ -202,6 +306,9 @@ def _is_wide(names: tuple[str, ...], value: str | float) -> bool:
         return False
     if value.strip() == _PERCENT and any(map(names_kind, names)):
         return False
+    is_network = any(not _NETWORK.isdisjoint(split_name(name)) for name in names)
+    if is_network and contains_all_addresses(value.strip()):
+        return True
     return stands_for_all(value) or (any(map(names_pattern, names)) and matches_all(value))
 
 
@@ -233,6 +340,7 @@ def _find_nulls(leaves: Iterable[CallLeaf], schema: _Schema) -> Iterator[Meaning
     texts."""
     for leaf in leaves:
         path, value = leaf.path, leaf.value
+        paths = (path, *leaf.named_by)
         if isinstance(value, list):
             empty = sum(entry is None for entry in value)
             if empty and all(entry is None or isinstance(entry, str) for entry in value):
@@ -240,9 +348,17 @@ def _find_nulls(leaves: Iterable[CallLeaf], schema: _Schema) -> Iterator[Meaning
         elif not _is_missing(value) or schema.is_default(path, value):
             continue
         elif any(map(names_end, leaf.all_names)):
-            yield Meaning(UNLIMITED, f"{name_place(path)}no end", (path,))
-        elif any(map(names_amount, leaf.all_names)):
-            yield Meaning(EMPTIED, f"{name_place(path)}{_tell_missing(value)}", (path,))
+            yield Meaning(UNLIMITED, f"{name_place(path)}no end", paths)
+        elif any(map(names_amount, leaf.all_names)) and (
+            value is None or schema.says_number(path) or any(map(_ends_with_amount, leaf.all_names))
+        ):
+            yield Meaning(EMPTIED, f"{name_place(path)}{_tell_missing(value)}", paths)
+
+
+def _ends_with_amount(name: str) -> bool:
+    """Return True if the last word of the name means an amount: `list_price`, not `price_list`."""
+    found = _LAST_WORD.search(name[-_LONGEST_END:])
+    return found is not None and names_amount(found[0])
 
 
 def _is_missing(value: Any) -> bool:
@@ -258,7 +374,8 @@ def _tell_missing(value: str | None) -> str:
 def _find_repeated(leaves: Iterable[CallLeaf], schema: _Schema) -> Iterator[Meaning]:
     for one, other in find_repeated(leaves, schema.lists):
         paths = (one.path, other.path)
-        yield Meaning(TWICE, f"{_tell(one)}; {_tell(other)}", paths, len(set(paths)) == len(paths))
+        is_whole = one.path == other.path or bool(one.called or other.called)
+        yield Meaning(TWICE, f"{_tell(one)}; {_tell(other)}", paths, is_whole=is_whole)
 
 
 def _tell(leaf: CallLeaf) -> str:

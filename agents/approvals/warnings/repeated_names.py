@@ -25,6 +25,8 @@ _ONCE = frozenset({NamedThing.AMOUNT, NamedThing.ACCOUNT, NamedThing.RIGHT, Name
 """The kinds of values, besides recipients, of which a call has only one, so that a second one is
 odd."""
 _NUMBERS = frozenset({NamedThing.AMOUNT, NamedThing.ACCOUNT})
+_OTHERS = frozenset({"previous", "old", "original", "page", "compare", "owner", "parent"})
+"""Words in the name of an object that is something else than the object around it."""
 _STEPS = re.compile(r"(?<=[^\W\d])\]?[./\[]+(?=\w)|(?<=\d)\]?[./\[]+(?=[^\W\d])")
 """The separators in a name that is a path: `data.amount`, `data[amount]`, `data/amount`. Signs
 between digits are not separators."""
@@ -36,6 +38,7 @@ class _NamedValue(NamedTuple):
     leaf: CallLeaf
     scope: int
     names: tuple[str, ...]
+    is_called: bool = False
 
 
 @dataclass
@@ -43,7 +46,7 @@ class _Scope:
     """The paths of values that one object contains, as a tree of numbered names."""
 
     nodes: dict[tuple[int, str], int] = field(default_factory=dict)
-    first: dict[int, CallLeaf] = field(default_factory=dict)
+    first: dict[int, _NamedValue] = field(default_factory=dict)
 
     def enter(self, names: tuple[str, ...]) -> list[int]:
         """Return the numbers of the path's names, after 0 for the object itself."""
@@ -90,7 +93,7 @@ def _list_places(leaf: CallLeaf) -> Iterator[_NamedValue]:
         yield _NamedValue(leaf, leaf.scope, split)
     called = leaf.called[0] if leaf.outer is not None else ""
     if leaf.outer is not None and called.isidentifier() and find_named(called) in _NUMBERS:
-        yield _NamedValue(leaf, leaf.outer, (*leaf.names[:-1], called))
+        yield _NamedValue(leaf, leaf.outer, (*leaf.names[:-1], called), is_called=True)
 
 
 @cache_by_text
@@ -108,12 +111,27 @@ def _find_spellings(
 ) -> Iterator[tuple[CallLeaf, CallLeaf]]:
     """Find pairs whose paths differ at most in spelling. Names with a single letter are ignored."""
     told = set[int]()
-    for leaf, _, names in places:
-        number = scope.enter(names)[-1]
-        one = scope.first.setdefault(number, leaf)
-        if number not in told and len(names[-1]) > 1 and not _are_equal(one.value, leaf.value):
+    for place in places:
+        number = scope.enter(place.names)[-1]
+        one = scope.first.setdefault(number, place)
+        if (
+            number not in told
+            and len(place.names[-1]) > 1
+            and _may_clash(one, place)
+            and not _are_equal(one.leaf.value, place.leaf.value)
+        ):
             told.add(number)
-            yield one, leaf
+            yield one.leaf, place.leaf
+
+
+def _may_clash(one: _NamedValue, other: _NamedValue) -> bool:
+    """Return False for two entries of lists, and for two spellings in JSON in a text that name
+    nothing known: such names may be data."""
+    if one.is_called and other.is_called:
+        return False
+    if not one.leaf.is_in_text or one.names == other.names:
+        return True
+    return find_named(one.names[-1]) is not NamedThing.NOTHING
 
 
 def _find_inner(
@@ -125,23 +143,32 @@ def _find_inner(
     If the inner object itself names an amount or a part of one, as in `fee.amount`, its value means
     something else.
     """
-    for leaf, _, names in places:
+    for place in places:
+        leaf, names = place.leaf, place.names
         last = names[-1]
         if find_named(last) not in _ONCE and split_name(last).isdisjoint(RECIPIENT_WORDS):
             continue
         numbers, folded = scope.enter(names), fold_name(last)
         for index in range(len(names) - 2, -1, -1):
             between = names[index]
-            if find_named(between) is not NamedThing.NOTHING or names_part(between):
+            if _is_other_thing(between):
                 break
             other = scope.first.get(scope.nodes.get((numbers[index], folded), -1))
             if (
                 other is not None
-                and not _are_equal(other.value, leaf.value)
-                and not may_differ(other.path, leaf.path)
+                and not (other.is_called and place.is_called)
+                and not _are_equal(other.leaf.value, leaf.value)
+                and not may_differ(other.leaf.path, leaf.path)
             ):
-                yield other, leaf
+                yield other.leaf, leaf
                 break
+
+
+def _is_other_thing(name: str) -> bool:
+    """Return True if values in an object with this name mean something else than those around
+    it."""
+    is_known = find_named(name) is not NamedThing.NOTHING or names_part(name)
+    return is_known or not split_name(name).isdisjoint(_OTHERS)
 
 
 def _are_equal(one: object, other: object) -> bool:

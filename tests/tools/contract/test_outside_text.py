@@ -84,6 +84,7 @@ def test_a_sentence_as_plain_text_quotes_its_names() -> None:
 
 def test_an_excerpt_keeps_spaces_and_odd_letters_and_has_single_quotes_inside() -> None:
     assert quote_excerpt("Acme\u200b  “Corp”") == "“Acme\u200b  'Corp'”"
+    assert quote_excerpt("a\ud800") == "“a\ufffd”"
     assert quote_excerpt("x" * 99) == f"“{'x' * 26}…{'x' * 13}”"
 
 

@@ -20,9 +20,9 @@ UUID = "123e4567-e89b-12d3-a456-426614174000"
         *("*", " ** ", "*.*", "*/*", "/*", "./**", "reports/*", "reports/**/*", "s3:*", "\uff0a"),
         *("arn:aws:s3:::*", "users.*", "https://acme.com/*", "%", "%%", "%2A", '"*"'),
         *(".*", "^.*$", ".+", "(.*)", ".*?", r"[\s\S]*", r"\S*|.*", "(?i).*", "^(a|)"),
-        *("0.0.0.0/0", "::/0", "0/0", "0.0.0.0/00", "0.0.0.0/0.0.0.0", "128.0.0.0/1", "2000::/3"),
+        *("0.0.0.0/0", "::/0", "0.0.0.0/00", "0.0.0.0/0.0.0.0", "128.0.0.0/1", "2000::/3"),
         *("0.0.0.0-255.255.255.255", "0.0.0.0 / 0", "::ffff:0:0/96", "0-65535", "1-65535"),
-        *("*://*/*", "*@*", "?*", "*%", "*/", "(*)", "[*]", "ann@acme.com,*", "a; *"),
+        *("*://*/*", "*@*", "?*", "*%", "*/", "[*]", "ann@acme.com,*", "a; *"),
         "bob@acme.com, " * 40 + "*",
     ],
 )
@@ -37,6 +37,8 @@ def test_text_that_means_all_is_found(text: str) -> None:
         *("src/**/*.py", "*.example.com", "* item", "2 * 3", "* * * * *", "50%", "% done"),
         *("^a$", "a.*b", ".*invoice.*", "(a|b)", "[a-z]+", "Hello?", "...", "^_^", "f(x)*", "{a}?"),
         *("198.51.100.7/32", "10.0.0.0/8", "1/0", "and/0", "all", "reports/a.md", "*" * 100),
+        *("0/1", "0/0", "0 / 1", "0.0/1", "(*)", "Thanks, :*", "def f(a, *, b): pass"),
+        "en-US,en;q=0.5,*;q=0.1",
         *("12:00/0", "10.0.0.0/2", "10.0.0.1-10.0.0.9", "8000-9000", "020-7946-0018", "2024-03-15"),
         *(
             "***@***",
@@ -76,6 +78,10 @@ def test_text_that_does_not_mean_all_is_not_found(text: str) -> None:
         ("body", "x " * 10_001 + "ghp_abcdefghijklmnopqrstuvwxyz0123456789"),
         *(("x", text) for text in ("glpat-a8Fj-3kD_93kfXm2Qp7Z", "sk-proj-Ab3dEf6hIj9kLm2n")),
         ("token", "kJhgfDSAqwertyUIOPzxcv99"),
+        ("token", "abcd1234-efgh5678-ijkl9012-mnop3456"),
+        ("license_key", "ABCD1-EFGH2-IJKL3-MNOP4-QRST5"),
+        ("access_token", "qzxwvkjhgfdspoiuytre9876"),
+        ("authorization", "Bearer abcdefghijklmnop1234"),
     ],
 )
 def test_a_credential_is_found(name: str, value: Any) -> None:
@@ -104,6 +110,14 @@ def test_a_credential_is_found(name: str, value: Any) -> None:
         *(
             ("x", text)
             for text in ("the Basic 12-month-subscription plan", "Bearer of-news-2024-05")
+        ),
+        *(("env", text) for text in ("REQUIRE_PASSWORD=true", "show_password=false")),
+        *(("env", text) for text in ("DB_HOST=x\nDB_PASSWORD=$db_password", "password=?")),
+        *(("password", text) for text in ('<%= ENV["DB_PASSWORD"] %>', "<secret:db/password-1>")),
+        *(("password", text) for text in (":password", "%s", "%(password)s", "true")),
+        *(
+            ("key", text)
+            for text in ("settings.notifications.email.v2", "sprint12-team3-board45-a1")
         ),
         *(("x", text) for text in ("password=see vault", "PASSWORD=$DB_PASS", "color=blue8key1")),
     ],
