@@ -74,15 +74,7 @@ class FixedParams:
         that may be a text with JSON, in which any name may be."""
         names = path.split(".")
         outer = {".".join(names[:end]) for end in range(1, len(names))}
-        return outer.isdisjoint(self.listed) and any(map(_Within(path), self.listed))
-
-
-@dataclass(frozen=True)
-class _Within:
-    outer: str
-
-    def __call__(self, path: str) -> bool:
-        return path == self.outer or path.startswith(f"{self.outer}.")
+        return outer.isdisjoint(self.listed) and any(_is_in(each, {path}) for each in self.listed)
 
 
 @dataclass(frozen=True)
@@ -131,7 +123,7 @@ class Meaning:
 
 def _is_in(path: str, params: Collection[str]) -> bool:
     """Return True if the path is one of these params, or leads inside one of them."""
-    return any(_Within(param)(path) for param in params)
+    return any(path == param or path.startswith(f"{param}.") for param in params)
 
 
 @dataclass
