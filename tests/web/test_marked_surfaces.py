@@ -42,7 +42,7 @@ SURFACES = ("admin", "api", "deliveries", "gateway", "mcp_server", "notices", "w
 READING = re.compile(r"\b(?:approval|card|call|row|one|each)\.(?:params|preview)\b")
 PRINTING = re.compile(r"\.(?:params|sentence)[|,]")
 NAMING_MARKS = re.compile(r"mark_labels\(|surroundings\(|\.marked|\.warnings")
-ASKING = "agents.approvals.warnings.card_marks"
+ASKING = re.compile(r"\b(?:warnings\.card_marks import|find_params_marks\(|name_marks\()")
 
 
 def plant(world: World) -> Approval:
@@ -190,7 +190,7 @@ def list_readers() -> dict[str, bool]:
         folder = module.name.split(".")[1:2]
         is_surface = module.name.startswith("agents.") and folder[0] in SURFACES
         if is_surface and READING.search(module.text):
-            found[module.place] = any(name.startswith(ASKING) for name, _ in module.imports)
+            found[module.place] = ASKING.search(module.text) is not None
     return found
 
 
